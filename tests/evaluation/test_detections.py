@@ -42,7 +42,7 @@ def test_a_source_is_read_with_its_fields():
         (["guess"], "env.detection.source is 'guess'"),
         (["corrupted_oracle:late=3"], "'late=3' is no field of a detection"),
         (["corrupted_oracle:delay=soon"], "delay is soon, which is no int"),
-        (["corrupted_oracle:delay=["], "'delay=\\[' is no field of a detection"),
+        (["corrupted_oracle:delay=["], "delay of corrupted_oracle:delay=\\[ is not valid YAML"),
         (["corrupted_oracle:missed=2"], "env.detection.missed is 2; it has to be"),
         (["oracle", "oracle"], "names a source twice"),
         (["detector"], "needs env.detection.file"),

@@ -172,7 +172,7 @@ def test_a_stock_task_reads_no_server_offline_and_keeps_all_else(task):
 
 
 def test_joints_that_the_robot_does_not_have_are_refused_without_a_simulation():
-    with pytest.raises(UmcError, match=r"no joint matches '\.\*_knee'; the robot has FL_hip_joint"):
+    with pytest.raises(UmcError, match=r"no joint is named \.\*_knee; the joints are FL_hip_joint"):
         load("examples/go2_faults.py").faulty_go2(joint_names=[".*_hip_joint", ".*_knee"])
 
 

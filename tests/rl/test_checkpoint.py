@@ -11,10 +11,10 @@ import subprocess
 import sys
 import zipfile
 
+import changed_files
 import dummy_training as dummy
 import pytest
 import torch
-from changed_files import Bomb
 from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
@@ -65,7 +65,7 @@ def test_kill_9_while_writing_leaves_a_whole_file(tmp_path):
 
 @pytest.mark.parametrize("place", ["actor_state_dict", "optimizer_state_dict", "infos", "iter", "a key of its own"])
 def test_loading_runs_no_code(tmp_path, place):
-    torch.save({**checkpoint(), place: Bomb(tmp_path / "boom")}, tmp_path / "model_1.pt")
+    torch.save({**checkpoint(), place: changed_files.Bomb(tmp_path / "boom")}, tmp_path / "model_1.pt")
     with pytest.raises(UmcError, match="damaged or no checkpoint"):
         read_checkpoint(tmp_path / "model_1.pt")
     assert not (tmp_path / "boom").exists()
@@ -105,12 +105,7 @@ def replaced(change):
 
 
 def put(value, *keys):
-    def change(data):
-        for key in keys[:-1]:
-            data = data[key]
-        data[keys[-1]] = value
-
-    return replaced(change)
+    return replaced(changed_files.put(value, *keys))
 
 
 def inside_itself(data):

@@ -3,7 +3,6 @@
 """Samples in the mirror: which joint becomes which, what the groups become, and what cannot be mirrored."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -100,15 +99,7 @@ def test_the_clock_of_a_gait_is_half_a_period_later_in_the_mirror():
 
 def mirrored_run(folder, mirror, mask="mask", iterations=1, mirror_loss=0.0):
     """A1's MLP after some iterations on the dummy env with a task's terms, and the sizes of its mini-batches."""
-    terms = term_groups(len(A1_JOINTS)) | {"joint_mask": [(mask, len(A1_JOINTS))]}
-    env: Any = DummyRobotEnv("A1")
-    env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=A1_JOINTS)}
-    del terms["live_faults"]
-    env.observation_manager = SimpleNamespace(
-        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
-        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
-        group_obs_concatenate=dict.fromkeys(terms, True),
-    )
+    env = with_terms(DummyRobotEnv("A1"), "A1", joint_mask=[(mask, len(A1_JOINTS))])
 
     def change(cfg):
         cfg.mirror, cfg.mirror_loss = mirror, mirror_loss

@@ -11,7 +11,6 @@ import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
-from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from umc.rl.agents import AGENTS
 from umc.robots import A1_JOINTS, G1_JOINTS, GO2_JOINTS, H1_JOINTS, SOLO8_JOINTS
@@ -41,16 +40,17 @@ def term_groups(joints: int) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-class DummyRobotEnv(VecEnv):
+class DummyRobotEnv(dummy.DummyEnv):
     """The observation groups of a robot's task; a third of the joints is masked; rewards actions near 0.5."""
 
-    num_envs, max_episode_length, cfg = 4, 4, {}
+    num_envs = 4
 
     def __init__(self, robot, device="cpu"):
+        super().__init__()
         self.device = device
         self.num_actions = len(ROBOTS[robot])
         self.action_manager = SimpleNamespace(total_action_dim=self.num_actions)
-        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.long, device=device)
+        self.episode_length_buf = self.episode_length_buf.to(device)
         generator = torch.Generator().manual_seed(0)
         groups = {name: torch.randn(self.num_envs, width, generator=generator) for name, width in WIDTHS[robot].items()}
         groups["joint_mask"] = (groups["joint_mask"] > 0.4).float()
@@ -60,22 +60,11 @@ class DummyRobotEnv(VecEnv):
     def get_observations(self):
         return self.groups
 
-    def step(self, actions):
-        self.episode_length_buf += 1
-        done = self.episode_length_buf >= self.max_episode_length
-        self.episode_length_buf[done] = 0
-        return self.groups, -(actions - 0.5).square().sum(1), done.long(), {"time_outs": done}
 
-
-def with_terms(env, robot) -> Any:
-    """Tell what a mirror has to know of a quadruped's env."""
-    terms = term_groups(len(ROBOTS[robot]))
+def with_terms(env, robot, **changed) -> Any:
+    """Tell what a mirror has to know of a quadruped's env; ``changed`` are groups with other terms than the task's."""
     env.unwrapped, env.scene = env, {"robot": SimpleNamespace(joint_names=ROBOTS[robot])}
-    env.observation_manager = SimpleNamespace(
-        active_terms={group: [name for name, _ in names] for group, names in terms.items()},
-        group_obs_term_dim={group: [(width,) for _, width in names] for group, names in terms.items()},
-        group_obs_concatenate=dict.fromkeys(terms, True),
-    )
+    env.observation_manager = dummy.observation_manager(term_groups(len(ROBOTS[robot])) | changed)
     return env
 
 

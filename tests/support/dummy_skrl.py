@@ -55,11 +55,7 @@ class LabEnv:
         # what mirror images need
         self.scene = {"robot": SimpleNamespace(joint_names=JOINTS)}
         groups = {"policy": TERMS, "critic": TERMS, "joint_mask": [("mask", len(JOINTS))], "fault_flag": [("flag", 3)]}
-        self.observation_manager = SimpleNamespace(
-            active_terms={group: [name for name, _ in terms] for group, terms in groups.items()},
-            group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in groups.items()},
-            group_obs_concatenate=dict.fromkeys(groups, True),
-        )
+        self.observation_manager = dummy.observation_manager(groups)
 
     @property
     def unwrapped(self):

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from rsl_rl.env import VecEnv
@@ -20,6 +21,15 @@ from umc.utils.process import lock_folder
 JOINTS = ["left_hip_joint", "left_knee_joint", "right_hip_joint", "right_knee_joint"]
 INIT_STD = 0.6
 LEARNING_RATE = 3.0e-4
+
+
+def observation_manager(groups):
+    """Of an env, by the terms of its groups and their widths, what mirror images need."""
+    return SimpleNamespace(
+        active_terms={group: [name for name, _ in terms] for group, terms in groups.items()},
+        group_obs_term_dim={group: [(width,) for _, width in terms] for group, terms in groups.items()},
+        group_obs_concatenate=dict.fromkeys(groups, True),
+    )
 
 
 class DummyEnv(VecEnv):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dummy_robot import ROBOTS, WIDTHS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 
 TRAIN = Path(__file__).parents[2] / "scripts" / "train.py"
@@ -89,8 +90,6 @@ def shown(run_engine):
 @pytest.mark.engine
 @pytest.mark.parametrize(("robot", "actor_start"), [("A1", 12), ("Go2", 12), ("G1", 9), ("H1", 9), ("Solo8", 12)])
 def test_each_joint_stands_in_its_own_column(shown, robot, actor_start):
-    from dummy_robot import ROBOTS, WIDTHS  # not above: an engine's process imports this file, and lacks it
-
     said, joints, critic_start = shown(robot), ROBOTS[robot], 12
     assert said["widths"] == {**WIDTHS[robot], "live_faults": len(said["kinds"]) * len(joints)}
     assert tuple(said["joints"]) == joints

@@ -115,14 +115,13 @@ def set_faults(env_cfg: Any, protocol: Protocol) -> None:
 def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
     """Let commands and the inertial sensor of a task fail where a protocol breaks them."""
     from umc.mdp import add_imu_sensors
-    from umc.mdp.imu import has_plain_imu_terms
 
     kinds = [find_kind(name) for scenario in protocol.scenarios for name in protocol.scenario(scenario).kinds]
     if any(isinstance(kind, CommandKind) for kind in kinds):
         add_command_faults(env_cfg)
     # a critic sees the truth, and is not asked here
     groups = [name for name in entries(env_cfg.observations) if name != "critic"]
-    if any(isinstance(kind, ImuKind) for kind in kinds) and has_plain_imu_terms(env_cfg, groups=groups):
+    if any(isinstance(kind, ImuKind) for kind in kinds):
         add_imu_sensors(env_cfg, groups=groups)
 
 

@@ -17,15 +17,8 @@ SECONDS_PER_MINUTE = 60.0
 class CorruptedOracle:
     """Joint mask and fault flag as a detector with known errors would give them.
 
-    All errors are functions of (seed, env, episode, step, joint): policies under the same faults get the same.
-
-    Args:
-        state: The true faults.
-        step_dt: Length of an env step [s].
-        delay: How long after its onset a fault is found [env steps]; a further fault of the joint is found at once.
-        missed: Probability that a fault of a joint is not found in an episode [-].
-        false_alarms: False alarms of a robot [1/min]. Each masks a joint and raises the flag.
-        alarm_steps: How long a false alarm lasts [env steps].
+    The errors are those of :class:`umc.mdp.DetectionCfg`; ``step_dt`` is the length of an env step [s]. All are
+    functions of (seed, env, episode, step, joint): policies under the same faults get the same.
     """
 
     def __init__(

@@ -30,7 +30,8 @@ def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[tor
 
     Seed (its lowest 64 bits count) and the four words are broadcast; at least one is a tensor.
     """
-    if (device := _device_of(seed, *counter)).type == "cuda":
+    device = next(word.device for word in (seed, *counter) if isinstance(word, torch.Tensor))
+    if device.type == "cuda":
         return _on_gpu(device, seed, *counter)
     c0, c1, c2, c3 = counter
     key0, key1 = seed & _WORD, (seed >> 32) & _WORD
@@ -40,10 +41,6 @@ def philox_pair(seed: Word, counter: tuple[Word, Word, Word, Word]) -> tuple[tor
         c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
         key0, key1 = (key0 + _WEYL[0]) & _WORD, (key1 + _WEYL[1]) & _WORD
     return torch.as_tensor(c0), torch.as_tensor(c1)
-
-
-def _device_of(*words: Word) -> torch.device:
-    return next(word.device for word in words if isinstance(word, torch.Tensor))
 
 
 def _on_gpu(device: torch.device, *words: Word) -> tuple[torch.Tensor, torch.Tensor]:

@@ -3,7 +3,7 @@
 """Isaac Lab terms: events inject faults, observations show them, rewards and terminations evaluate the gait."""
 
 from umc.mdp.actions import CommandFaults, CommandFaultsCfg, JointTargets, JointTargetsCfg
-from umc.mdp.add_faults import FaultClassCfg, FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
+from umc.mdp.add_faults import FaultClassCfg, FaultEventsCfg, FaultFlagCfg, JointMaskCfg, LiveFaultsCfg, add_faults
 from umc.mdp.curricula import failure_sampling, fault_curriculum
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults

@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any, cast, override
 
@@ -17,7 +17,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultsCfg, read_ledger, try_faults
-from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg, is_list_of
+from umc.faults.cfg import check_joints, check_mapping, check_path, check_patterns, faults_cfg, is_list_of
 from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
@@ -68,6 +68,21 @@ class LiveFaultsCfg(ObservationGroupCfg):
 
 
 @configclass
+class FaultEventsCfg:
+    """The fault terms; a robot's events follow them, so that ``reset_faults`` restores limits before others reset."""
+
+    reset_faults = EventTermCfg(func=reset_faults, mode="reset")
+    # every step: switches due faults on
+    faults = EventTermCfg(
+        func=cast(Any, joint_faults),
+        mode="interval",
+        interval_range_s=(0.0, 0.0),
+        is_global_time=True,
+        params=cast(Any, MISSING),
+    )
+
+
+@configclass
 class FaultyJointsCfg(SceneEntityCfg):
     """The joints that can fail; the fault term refuses patterns that match nothing, since it can name the joints."""
 
@@ -76,20 +91,6 @@ class FaultyJointsCfg(SceneEntityCfg):
         joints = scene[self.name].joint_names
         if all(any(re.fullmatch(pattern, joint) for joint in joints) for pattern in self.joint_names or ()):
             super().resolve(scene)
-
-
-def fault_events(asset_cfg: SceneEntityCfg, params: Mapping[str, Any]) -> dict[str, EventTermCfg]:
-    """Make the event terms of faults: the first reset event, and the one that switches faults in every env step."""
-    return {
-        RESET_TERM: EventTermCfg(func=reset_faults, mode="reset"),
-        FAULTS_TERM: EventTermCfg(
-            func=cast(Any, joint_faults),
-            mode="interval",
-            interval_range_s=(0.0, 0.0),
-            is_global_time=True,
-            params={"asset_cfg": asset_cfg, **params},
-        ),
-    }
 
 
 def add_faults(
@@ -124,37 +125,11 @@ def add_faults(
     (seed, env, episode) and the order of the joints alone, so that another policy or number of envs gets the same
     faults; another engine does, if the robot's cfg has a ``joint_ordering``.
 
-    =================  ==============================================================
-    Kind of fault      Severity
-    =================  ==============================================================
-    ``rom``            part of the range of motion that is left [-]
-    ``effort``         largest torque [N*m]
-    ``velocity``       largest speed [rad/s]
-    ``locked``         none; the joint stays where it is
-    ``power_loss``     none; the motor gives no torque
-    ``braking``        damping of the shorted motor [N*m*s/rad]
-    ``derating``       continuous torque of the overheated motor [N*m]
-    ``friction``       dry friction that is added [N*m]
-    ``dead``           what the sensors of the joint read; 0 without it
-    ``frozen``         none; the last reading is repeated
-    ``bias``           error of the position [rad]
-    ``drift``          rate at which that error grows [rad/s]
-    ``noise``          standard deviation of the position [rad]
-    ``dropped``        probability that a command is lost [-]; 1 without it
-    ``delayed``        how late a command arrives [env steps]
-    ``burst_loss``     length of the bursts that lose 30 % of the commands [env steps]
-    ``growing_delay``  by how much the delay grows in an env step [-]
-    ``backlash``       play of the gears [rad]
-    ``imu_bias``       error of the angular velocity [rad/s]
-    ``imu_drift``      the same, and rate at which gravity tilts [rad/s]
-    ``imu_frozen``     none; the last reading of the IMU is repeated
-    ``imu_dead``       none; the IMU reads 0
-    =================  ==============================================================
-
-    A severity is a number, a distribution, a ``{"fraction": ...}`` of the healthy value, or a mapping from joint
-    patterns to either. ``ratios``, ``scenario`` and ``scenarios`` choose which kinds come together; without them the
-    four subcategories of the paper are drawn equally often. :class:`~umc.faults.FaultsCfg` describes every field, and
-    :func:`~umc.faults.register_kind` adds a kind of your own.
+    docs/faults.md lists the kinds of faults and the units of their severities. A severity is a number, a distribution,
+    a ``{"fraction": ...}`` of the healthy value, or a mapping from joint patterns to either. ``ratios``, ``scenario``
+    and ``scenarios`` choose which kinds come together; without them the four subcategories of the paper are drawn
+    equally often. :class:`~umc.faults.FaultsCfg` describes every field, and :func:`~umc.faults.register_kind` adds a
+    kind of your own.
 
     The call changes these parts of the cfg:
 
@@ -221,10 +196,11 @@ def add_faults(
     if has_imu_faults:
         add_imu_sensors(env_cfg, asset_name, groups)
     for terms in {id(terms): terms for terms in events}.values():
-        added = fault_events(copy.deepcopy(asset_cfg), copy.deepcopy(params))
+        added = FaultEventsCfg()
+        added.faults.params = {"asset_cfg": copy.deepcopy(asset_cfg), **copy.deepcopy(params)}
         others = dict(terms)
         terms.clear()
-        terms.update({RESET_TERM: added[RESET_TERM], **others, FAULTS_TERM: added[FAULTS_TERM]})
+        terms.update({RESET_TERM: added.reset_faults, **others, FAULTS_TERM: added.faults})
 
 
 def _faulty_joints(
@@ -240,37 +216,20 @@ def _faulty_joints(
         ]
         if asset_name not in robots:
             raise UmcError(f"the scene has no articulation '{asset_name}'; it has {', '.join(robots) or 'none'}")
-        for at, of in variants(holder[name], asset_name):
-            _check_patterns(patterns, at[of])
     return FaultyJointsCfg(asset_name) if patterns == [".*"] else FaultyJointsCfg(asset_name, joint_names=patterns)
 
 
 def _count_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None) -> int:
-    """Return how many joints can fail; :data:`PLACEHOLDER_JOINTS` where the robot's file cannot be read."""
+    """Count the joints that can fail, PLACEHOLDER_JOINTS where no file names them; UmcError if a pattern fits none."""
     robots = [at[of] for holder, name in variants(env_cfg, "scene") for at, of in variants(holder[name], asset_name)]
-    known = [_names_of(robot) for robot in robots]
-    counts = [
-        sum(any(pattern.fullmatch(joint) for pattern in check_patterns(joint_names)) for joint in names.joints)
-        for names in known
-        if names is not None
-    ]
-    return min(counts, default=PLACEHOLDER_JOINTS)
+    known = [names for robot in robots if (names := _names_of(robot)) is not None]
+    return min((len(check_joints(names.joints, joint_names)) for names in known), default=PLACEHOLDER_JOINTS)
 
 
 def _names_of(robot: Any) -> RobotNames | None:
     """Return the names of a robot whose USD file can be read."""
     path = getattr(getattr(robot, "spawn", None), "usd_path", None)
     return robot_names(robot) if isinstance(path, str) and Path(path).is_file() else None
-
-
-def _check_patterns(patterns: Sequence[str], robot: Any) -> None:
-    """Refuse patterns that match no joint, where the robot's USD file can be read."""
-    names = _names_of(robot)
-    if names is None:
-        return
-    for pattern in patterns:
-        if not any(re.fullmatch(pattern, joint) for joint in names.joints):
-            raise UmcError(f"joint_names: no joint matches '{pattern}'; the robot has {', '.join(names.joints)}")
 
 
 def _prepared_robots(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tuple[dict[str, Any], str, Any]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-import yaml
 from isaaclab.utils import configclass
 
 from umc.detection import Detection, DetectorFile, mask_and_flag, read_detector
@@ -17,6 +16,7 @@ from umc.faults import FaultState, JointKind, find_kind
 from umc.faults.detection import SOURCES, CorruptedOracle, NoDetection
 from umc.faults.state import FAULT_FLAG_WIDTH, known_empty
 from umc.mdp.observations import joint_layout
+from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -70,13 +70,9 @@ def read_detection(text: str) -> DetectionCfg:
     cfg = DetectionCfg(source=source)
     for part in rest.split(",") if rest else ():
         name, equals, value = part.partition("=")
-        no_field = f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md"
         if not equals or name == "source" or name not in vars(cfg):
-            raise UmcError(no_field)
-        try:
-            typed = value if name == "file" else yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise UmcError(no_field) from error
+            raise UmcError(f"{text}: {part!r} is no field of a detection, such as delay=10; see docs/detection.md")
+        typed = value if name == "file" else read_yaml(value, f"{name} of {text}")
         expected = type(getattr(cfg, name))
         if name != "file" and type(typed) not in ((int, float) if expected is float else (expected,)):
             raise UmcError(f"{text}: {name} is {value}, which is no {expected.__name__}")

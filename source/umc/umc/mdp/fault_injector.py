@@ -127,14 +127,7 @@ class FaultInjector:
         check_env(state, env_id)
         live, severity = state.live[env_id].tolist(), state.severity[env_id].tolist()
         detected = state.detected[env_id].tolist()
-        since = [math.inf] * len(self.joint_names)
-        for kind in state.kinds:
-            fault = state.live_fault(kind.name)
-            for joint, (on, step) in enumerate(
-                zip(fault.on[env_id].tolist(), fault.onset[env_id].tolist(), strict=True)
-            ):
-                if on:
-                    since[joint] = min(since[joint], step * self._env.step_dt)
+        onset = state.joint_onset[env_id].tolist()
         rows = []
         watching = self._term.detector
         fault_probability = None if watching is None else watching.faulty[env_id].tolist()
@@ -148,7 +141,7 @@ class FaultInjector:
                     severities=tuple(severity[number][joint] for number in on),
                     severity=", ".join(text for text in texts if text),
                     detected=detected[joint],
-                    since=since[joint] if on else None,
+                    since=onset[joint] * self._env.step_dt if on else None,
                     link=self.links[joint],
                     fault_probability=None if fault_probability is None else tuple(fault_probability[joint]),
                 )

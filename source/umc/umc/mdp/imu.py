@@ -4,18 +4,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 from isaaclab.managers import ObservationTermCfg
-from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
-from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults.kinds import FaultKind, ImuKind
 from umc.mdp.observations import IMU_QUANTITIES, entries, imu_sensor
-from umc.mdp.sensor_cfg import default_asset, variants
+from umc.mdp.sensor_cfg import as_sensor, default_asset, variants, wrap_terms
 from umc.utils.errors import UmcError
 
 
@@ -48,20 +46,12 @@ def _edits(env_cfg: Any, asset_name: str, groups: Sequence[str]) -> list[tuple[d
         present = entries(holder[name])
         for group in (group for group in groups if present.get(group) is not None):
             for inside, key in variants(present, group):
-                changed = copy.deepcopy(inside[key])
-                wrapped = [
-                    (at, of, term)
-                    for one in list(entries(changed))
-                    for at, of in variants(changed, one)
-                    if (term := _wrap(at[of], asset_name, f"{group}/{one}")) is not None
-                ]
-                for at, of, term in wrapped:
-                    at[of] = term
-                edits += [(inside, key, changed)] if wrapped else []
+                if (changed := wrap_terms(inside[key], group, partial(_wrap, asset_name))) is not None:
+                    edits.append((inside, key, changed))
     return edits
 
 
-def _wrap(term: Any, asset_name: str, where: str) -> ObservationTermCfg | None:
+def _wrap(asset_name: str, term: Any, where: str) -> ObservationTermCfg | None:
     """Return a new term whose sensor can fail; None for a term that shows no inertial sensor."""
     if not isinstance(term, ObservationTermCfg):
         return None
@@ -71,17 +61,7 @@ def _wrap(term: Any, asset_name: str, where: str) -> ObservationTermCfg | None:
     selection = term.params.get("asset_cfg") or default_asset(func)
     if selection is not None and selection.name != asset_name:
         return None
-    if term.modifiers or (term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg)):
-        raise UmcError(
-            f"observation '{where}' has modifiers or a noise model with a state; give it a NoiseCfg, and put modifiers"
-            " into its func"
-        )
-    wrapped = copy.copy(term)
-    wrapped.func, wrapped.noise = cast(Any, imu_sensor), None
-    wrapped.params = {"func": func, "noise": term.noise, "quantity": IMU_QUANTITIES[func]}
-    if term.params:
-        wrapped.params["func_params"] = dict(term.params)
-    return wrapped
+    return as_sensor(term, imu_sensor, func, IMU_QUANTITIES[func], term.params, where)
 
 
 def has_imu_sensor(env_cfg: Any) -> bool:

@@ -47,6 +47,33 @@ def variants(cfg: Any, name: str) -> Iterator[tuple[dict[str, Any], str]]:
         yield from variants(choice, option.name)
 
 
+def wrap_terms(group: Any, name: str, wrap: Callable[[Any, str], ObservationTermCfg | None]) -> Any:
+    """Return a copy of a group with the terms that ``wrap`` makes of a term and its name; None if it makes none."""
+    group, found = copy.deepcopy(group), False
+    for term in list(entries(group)):
+        for holder, key in variants(group, term):
+            wrapped = wrap(holder[key], f"{name}/{term}")
+            if wrapped is not None:
+                holder[key], found = wrapped, True
+    return group if found else None
+
+
+def as_sensor(
+    term: ObservationTermCfg, sensor: type, func: Callable[..., Any], quantity: str, params: dict[str, Any], where: str
+) -> ObservationTermCfg:
+    """Return a term whose sensor can fail, in place of one that shows ``func``; UmcError if it cannot become one."""
+    if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
+        raise UmcError(f"observation '{where}' has a noise model with a state; a sensor that can fail needs a NoiseCfg")
+    if term.modifiers:
+        raise UmcError(f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func")
+    wrapped = copy.copy(term)
+    wrapped.func, wrapped.noise = cast(Any, sensor), None
+    wrapped.params = {"func": func, "noise": term.noise, "quantity": quantity}
+    if params:
+        wrapped.params["func_params"] = dict(params)
+    return wrapped
+
+
 @dataclass
 class SensorWrapper:
     """Wrapper of the joint observations of a robot in :class:`joint_sensor` terms."""
@@ -61,20 +88,14 @@ class SensorWrapper:
 
     def wrap_group(self, group: Any, name: str) -> Any:
         """Return a copy of a group whose joint sensors can fail; raises UmcError if it has none that can."""
-        group = copy.deepcopy(group)
-        found = False
-        for term in list(entries(group)):
-            for holder, key in variants(group, term):
-                wrapped = self.wrap_term(holder[key], f"{name}/{term}")
-                if wrapped is not None:
-                    holder[key], found = wrapped, True
-        if not found:
+        changed = wrap_terms(group, name, self.wrap_term)
+        if changed is None:
             known = ", ".join(func.__name__ for func in QUANTITIES)
             raise UmcError(
                 f"observation group '{name}' has no joint observation of '{self.asset_name}' ({known}); name others"
                 " by quantities={function: 'position'}, or leave the group out"
             )
-        return group
+        return changed
 
     def wrap_term(self, term: Any, where: str) -> ObservationTermCfg | None:
         """Return a new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
@@ -93,17 +114,13 @@ class SensorWrapper:
             if not names:
                 return None
             selection = self._joints_of(names)
-        _check_term(term, func, quantity, where)
+        _check_quantity(func, quantity, where)
+        wrapped = as_sensor(term, joint_sensor, func, quantity, params, where)
         if quantity != ACTION:
             shown = selection if "asset_cfg" in term.params else None
             self.selections[repr(shown and (shown.joint_names, shown.joint_ids, shown.preserve_order))] = shown
-        wrapped = copy.copy(term)
-        wrapped.func, wrapped.noise = cast(Any, joint_sensor), None
-        wrapped.params = {"func": func, "noise": term.noise, "quantity": quantity}
         if selection is not None and (func is lab.last_action or "asset_cfg" in term.params):
             wrapped.params["asset_cfg"] = selection
-        if params:
-            wrapped.params["func_params"] = params
         return wrapped
 
     def _action_terms(self, wanted: str | None, where: str) -> list[lab.JointActionCfg]:
@@ -135,18 +152,14 @@ class SensorWrapper:
         return SceneEntityCfg(self.asset_name, joint_names=patterns, preserve_order=True)
 
 
-def _check_term(term: ObservationTermCfg, func: Callable[..., Any], quantity: str, where: str) -> None:
-    """Raise UmcError for a joint observation that cannot become a joint sensor."""
+def _check_quantity(func: Callable[..., Any], quantity: str, where: str) -> None:
+    """Raise UmcError for a joint observation that is no position, velocity or action."""
     if quantity not in (POSITION, VELOCITY, ACTION):
         raise UmcError(
             f"observation '{where}' shows joints through {func.__name__}: set quantities={{{func.__name__}: "
             f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, or None to keep its true"
             " values"
         )
-    if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
-        raise UmcError(f"observation '{where}' has a noise model with a state; a joint sensor needs a NoiseCfg")
-    if term.modifiers:
-        raise UmcError(f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func")
 
 
 def action_terms(env_cfg: Any) -> list[tuple[str, ActionTermCfg]]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isaaclab.assets import ArticulationCfg
-from pxr import Tf, Usd, UsdPhysics
+from pxr import Usd, UsdPhysics
 
+from umc.robots.names import usd_prims
 from umc.utils.errors import UmcError
 
 
@@ -63,21 +64,17 @@ def _usd_path(robot: ArticulationCfg) -> str:
 
 def _joints(path: Path) -> dict[str, tuple[str, str]]:
     """Parent and child body of every joint of a USD file by the joint's name; "" is the world."""
-    try:
-        stage = Usd.Stage.Open(str(path))
-    except Tf.ErrorException as error:
-        raise UmcError(f"cannot read {path} as USD: give the robot's USD file") from error
     found = {}
-    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+    for prim in usd_prims(str(path)):
         joint = UsdPhysics.Joint(prim)
         if joint and not joint.GetExcludeFromArticulationAttr().Get():
-            found[prim.GetName()] = (_body(stage, joint.GetBody0Rel()), _body(stage, joint.GetBody1Rel()))
+            found[prim.GetName()] = (_body(joint.GetBody0Rel()), _body(joint.GetBody1Rel()))
     return found
 
 
-def _body(stage: Usd.Stage, relationship: Usd.Relationship) -> str:
+def _body(relationship: Usd.Relationship) -> str:
     """Return the path of the rigid body at a joint's end; "" for the world."""
-    targets = relationship.GetTargets()
+    stage, targets = relationship.GetStage(), relationship.GetTargets()
     prim = stage.GetPrimAtPath(targets[0]) if targets else stage.GetPseudoRoot()
     while not prim.IsPseudoRoot() and not prim.HasAPI(UsdPhysics.RigidBodyAPI):
         prim = prim.GetParent()

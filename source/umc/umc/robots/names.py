@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -63,8 +63,7 @@ def joint_limits(robot: ArticulationCfg) -> dict[str, tuple[float | None, float 
     if not isinstance(path, str) or is_remote(path):
         return {}
     found = {}
-    stage = _open(path)  # a prim does not keep its stage
-    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+    for prim in usd_prims(path):
         if prim.IsA(UsdPhysics.RevoluteJoint):
             hinge = UsdPhysics.RevoluteJoint(prim)
             degrees = [attribute.Get() for attribute in (hinge.GetLowerLimitAttr(), hinge.GetUpperLimitAttr())]
@@ -72,18 +71,19 @@ def joint_limits(robot: ArticulationCfg) -> dict[str, tuple[float | None, float 
     return found
 
 
-def _open(path: str) -> Any:
+def usd_prims(path: str) -> Iterator[Any]:
+    """Yield the prims of a USD file; UmcError if it cannot be read. They live as long as the iteration."""
     try:
-        return Usd.Stage.Open(path)
+        stage = Usd.Stage.Open(path)
     except Tf.ErrorException as error:
-        raise UmcError(f"cannot read {path} as USD; correct usd_path in the robot's cfg") from error
+        raise UmcError(f"cannot read {path} as USD; give the robot's USD file (usd_path in its cfg)") from error
+    yield from Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies())
 
 
 @lru_cache(maxsize=8)
 def _read(path: str) -> RobotNames:
-    stage = _open(path)
     bodies, joints = [], []
-    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+    for prim in usd_prims(path):
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
             bodies.append(prim.GetName())
         elif any(prim.IsA(kind) for kind in JOINT_TYPES):

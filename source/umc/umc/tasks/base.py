@@ -25,6 +25,7 @@ from isaaclab_tasks.utils import PresetCfg, preset
 
 from umc import mdp
 from umc.faults import paper_settings, training_faults
+from umc.mdp import FaultEventsCfg as FaultEventsCfg  # tasks take it from here
 from umc.tasks.bodies import TRUNK, BodyNamesCfg, check_robot, name_bodies
 from umc.tasks.device import DEFAULT_DEVICE
 from umc.terrains import FLAT_GROUND_CFG
@@ -166,17 +167,6 @@ class LeggedSceneCfg(InteractiveSceneCfg):
 
 
 @configclass
-class FaultEventsCfg:
-    """The fault terms; a robot's events follow them, so that ``reset_faults`` restores limits before others reset."""
-
-    reset_faults = EventTerm(func=mdp.reset_faults, mode="reset")
-    # every step: switches due faults on
-    faults = EventTerm(
-        func=mdp.joint_faults, mode="interval", interval_range_s=(0.0, 0.0), is_global_time=True, params=MISSING
-    )
-
-
-@configclass
 class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     """Timing and scene of every UMC task."""
 
@@ -200,7 +190,6 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
 
     def validate_config(self) -> None:
         """Refuse a robot that does not fit the task; Isaac Lab calls this before it starts the simulation."""
-        name_bodies(self)
         check_robot(self)
 
     def set_robot(self, name: str, robot: ArticulationCfg, faults: Mapping[str, Any] | None = None) -> None:

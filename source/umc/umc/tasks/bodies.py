@@ -91,13 +91,14 @@ def selections(cfg: Any, where: str = "") -> Iterator[tuple[str, SceneEntityCfg]
 
 
 def check_robot(env_cfg: Any) -> None:
-    """Refuse names of bodies and joints that the task's robot does not have; expand the feet's patterns to names.
+    """Refuse names of bodies and joints that the robot does not have; write those of trunk and feet into the terms.
 
     A robot whose USD is on a server is left to the simulation.
 
     Raises:
         UmcError: With the names that exist.
     """
+    name_bodies(env_cfg)
     robot = getattr(env_cfg.scene, ROBOT, None)
     names = robot_names(robot) if isinstance(robot, ArticulationCfg) else None
     if names is None:

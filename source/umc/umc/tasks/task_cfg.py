@@ -86,7 +86,7 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
     with one_line_errors():
         from isaaclab_tasks.utils import resolve_task_config
 
-        from umc.tasks.bodies import check_robot, name_bodies
+        from umc.tasks.bodies import check_robot
 
         presets = [token for token in overrides if override_key(token) in SELECTORS]
         env_cfg, agent_cfg = resolve_task_config(task, agent, overrides=presets)
@@ -97,7 +97,6 @@ def resolve_cfgs(task: str, agent: str | None, overrides: list[str]) -> tuple[An
         check_values(env_cfg, agent_cfg)
         if library_of(agent or "") == "skrl":
             require_skrl(agent_cfg)
-        name_bodies(env_cfg)
         check_robot(env_cfg)
         _check_complete(task, env_cfg)
         return env_cfg, agent_cfg

@@ -77,6 +77,5 @@ def read_tuned() -> dict[str, int]:
 def write_tuned(tuned: Mapping[str, int]) -> Path:
     """Keep the fastest number of threads by size of the network; return the file."""
     path = tuned_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {**read_tuned(), **tuned})
     return path

@@ -70,6 +70,8 @@ class FaultKind(ABC):
     """Of several kinds on one joint, those of higher rank act later."""
     shared_severity: ClassVar[bool] = False
     """Whether all joints of a fault share one draw from a distribution of severities."""
+    healthy: ClassVar[float | None] = None
+    """Severity of a healthy joint, where it is one number; None if it is not, or the kind has no mild form."""
 
     def check(self, value: float) -> None:
         """Raise UmcError if a severity, in the kind's unit, is out of range."""
@@ -82,7 +84,7 @@ class FaultKind(ABC):
 
         One number, or one per joint. ``nominal`` are the limits of healthy joints, every shape (J,); None if unknown.
         """
-        return None
+        return self.healthy
 
     def severity_reference(self, nominal: JointLimits | None) -> torch.Tensor | float | None:
         """Return what fractional severities are fractions of, as :meth:`healthy_severity`; None if it takes none."""

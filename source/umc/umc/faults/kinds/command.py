@@ -9,7 +9,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import CommandContext, CommandKind, JointLimits, MotionContext, register_kind
+from umc.faults.kinds.base import CommandContext, CommandKind, MotionContext, register_kind
 
 LONGEST_DELAY = 10
 """Longest delay [env steps]: 0.2 s at 50 Hz."""
@@ -27,9 +27,7 @@ LONGEST_BURST = 50
 class CommandError(CommandKind):
     """A command that does not reach the joint as it was sent; none without severity."""
 
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> float:
-        return 0.0
+    healthy = 0.0
 
 
 @register_kind

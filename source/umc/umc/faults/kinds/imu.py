@@ -8,7 +8,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import ANGULAR_VELOCITY, ImuContext, ImuKind, JointLimits, register_kind
+from umc.faults.kinds.base import ANGULAR_VELOCITY, ImuContext, ImuKind, register_kind
 
 LARGEST_RATE = 100.0
 """Errors of the angular velocity are at most this large [rad/s]."""
@@ -20,10 +20,7 @@ class ImuError(ImuKind):
     unit = "[rad/s]"
     default = None
     min_severity, max_severity = 0.0, LARGEST_RATE
-
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> float:
-        return 0.0
+    healthy = 0.0
 
 
 @register_kind

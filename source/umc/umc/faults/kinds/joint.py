@@ -34,7 +34,7 @@ class Effort(JointKind):
 
 
 @register_kind
-class Derating(JointKind):
+class Derating(Effort):
     """The motor overheats: the driver lowers its torque as it warms up, down to the continuous torque.
 
     The severity is the continuous torque tau_c, which may be a fraction of the healthy limit. Copper losses go with
@@ -44,21 +44,13 @@ class Derating(JointKind):
     """
 
     name = "derating"
-    unit = "[N*m]"
-    default = None
-    min_severity = 0.0
     rank = 1  # acts after effort
     depends_on_torque = True
     time_constant: ClassVar[float] = 20.0
     """Thermal time constant T of the winding [s], an assumption; a subclass with a name of its own has another."""
     derating_start: ClassVar[float] = 0.5
     """Heat from which on the limit falls [-]."""
-
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> torch.Tensor | None:
-        return None if nominal is None else nominal.effort
-
-    severity_reference = required_limits = healthy_severity
+    required_limits = Effort.healthy_severity
 
     @override
     def remember(
@@ -137,10 +129,7 @@ class Friction(JointKind):
     unit = "[N*m]"
     default = None
     min_severity, max_severity = 0.0, 1.0e4
-
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> float:
-        return 0.0
+    healthy = 0.0
 
     @override
     def severity_reference(self, nominal: JointLimits | None) -> torch.Tensor | None:
@@ -177,12 +166,8 @@ class RangeOfMotion(JointKind):
     unit = "[-]"
     default = None
     min_severity, max_severity = 0.0, 1.0
-
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> float:
-        return 1.0
-
-    severity_reference = healthy_severity
+    healthy = 1.0
+    severity_reference = JointKind.healthy_severity
 
     @override
     def required_limits(self, nominal: JointLimits | None) -> torch.Tensor | None:

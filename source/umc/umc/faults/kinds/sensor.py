@@ -8,7 +8,7 @@ from typing import override
 
 import torch
 
-from umc.faults.kinds.base import POSITION, VELOCITY, JointLimits, SensorContext, SensorKind, register_kind
+from umc.faults.kinds.base import POSITION, VELOCITY, SensorContext, SensorKind, register_kind
 
 NOISE_RATE = 150.0
 """Noise of the velocity over that of the position [1/s]: A1-Walk's healthy sensors, 1.5 rad/s over 0.01 rad."""
@@ -53,10 +53,7 @@ class SensorError(SensorKind):
     default = None
     min_severity, max_severity = -LARGEST_ERROR, LARGEST_ERROR
     quantities = (POSITION, VELOCITY)
-
-    @override
-    def healthy_severity(self, nominal: JointLimits | None) -> float:
-        return 0.0
+    healthy = 0.0
 
 
 @register_kind

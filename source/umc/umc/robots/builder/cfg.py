@@ -18,11 +18,10 @@ Color = tuple[float, float, float]
 class Fit(Enum):
     """Replacement of the collision shapes of a link."""
 
-    KEEP = "keep"
-    DROP = "drop"
-    BOX = "box"
-    CAPSULE = "capsule"
-    SPHERE = "sphere"
+    DROP = None
+    BOX = mujoco.mjtGeom.mjGEOM_BOX
+    CAPSULE = mujoco.mjtGeom.mjGEOM_CAPSULE
+    SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Shape:
 
     links: str
     """Regular expression over link names of the URDF (before fixed links are fused)."""
-    fit: Fit = Fit.KEEP
-    """A mesh becomes this primitive; shapes that are primitives already are kept or dropped."""
+    fit: Fit
+    """A mesh becomes this primitive; shapes that are primitives already are kept, or dropped."""
 
 
 @dataclass(frozen=True)

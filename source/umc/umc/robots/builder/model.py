@@ -14,12 +14,6 @@ from umc.robots.builder.cfg import BuildCfg, Fit, Limits
 from umc.robots.builder.source import load_urdf
 from umc.utils.errors import UmcError
 
-_FITS = {
-    Fit.BOX: mujoco.mjtGeom.mjGEOM_BOX,
-    Fit.CAPSULE: mujoco.mjtGeom.mjGEOM_CAPSULE,
-    Fit.SPHERE: mujoco.mjtGeom.mjGEOM_SPHERE,
-}
-
 
 def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
     """Compile the robot, and return it with the velocity limit [rad/s] of each joint; UmcError if it is another one."""
@@ -88,7 +82,7 @@ def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
             spec.delete(geom)
             continue
         if geom.meshname:
-            geom.type = _FITS[rule.fit]
+            geom.type = rule.fit.value
     for geom in spec.geoms:
         geom.rgba = [*match(cfg.colors, geom.parent.name, "color"), 1.0]
     for body in spec.bodies:
