@@ -171,7 +171,9 @@ def test_the_simulator_tells_at_first_and_the_detector_later():
 
 def test_a_training_is_resumed_by_its_own_command_line():
     about = {"policy": {"sha256": "a"}, "task": "UMC-A1-Stage2", "network": "gru", "hold_out": ["rom"]}
-    stopped = DetectorFile(Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3, "optimizer": {}, "episode": torch.zeros(2)})
+    stopped = DetectorFile(
+        Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3, "optimizer": {}, "episode": torch.zeros(2)}
+    )
     require_resumable(stopped, about, 3)
     other = {"sha256": "b"}
     for changed, iterations, words in (

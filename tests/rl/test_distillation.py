@@ -15,7 +15,7 @@ from tensordict import TensorDict
 from torch import nn
 from umc.deploy.export import export_checkpoint
 from umc.rl.checkpoint import read_checkpoint
-from umc.rl.distillation import LABELS, DistillationRunner, TeacherEnvWrapper, read_teacher
+from umc.rl.distillation import LABELS, Distillation, DistillationRunner, TeacherEnvWrapper, read_teacher
 from umc.rl.symmetry import mirror_of
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import parse
@@ -118,6 +118,18 @@ def test_a_student_learns_from_the_newest_samples_only(tmp_path, monkeypatch):
         runner.alg._remember()
     assert runner.alg._seen["policy"][..., 0].flatten().tolist() == [2.0] * 16 + [1.0] * 16
     assert runner.alg._filled == 2
+
+
+def test_a_resumed_student_does_not_overfit_to_its_first_rollouts(tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(Distillation, "_learn_labels", lambda self: steps.append(self.done) or torch.zeros(()))
+    first = student(tmp_path, monkeypatch, samples=64, updates=8)  # four rollouts of 4 envs x 4 steps
+    last = first.train(6)
+    assert [steps.count(done) for done in range(6)] == [8] * 6
+    again = student(tmp_path, monkeypatch, samples=64, updates=8)
+    again.resume(str(last))
+    again.train(11)
+    assert [steps.count(done) for done in range(6, 11)] == [2, 4, 6, 8, 8]
 
 
 class RecallingDummy(TaughtDummy):

@@ -107,6 +107,14 @@ def test_a_signal_saves_after_the_running_iteration(tmp_path, signum, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_a_signal_in_the_last_iteration_ends_a_complete_run(tmp_path, library):
+    steps = dummy.agent()["num_steps_per_env"]
+    path = interrupted_at(tmp_path, 4 * steps - 1, library=library).train(4)
+    assert path == checkpoints_in(tmp_path)[-1]
+    assert path.name == "model_3.pt"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("part", ["observations", "weights", "losses"])
 def test_a_training_that_diverges_ends_in_one_line_and_saves_nothing_more(tmp_path, library, part, monkeypatch):
     runner = interrupted_at(tmp_path, 0, (), library, save_interval=1)

@@ -16,7 +16,7 @@ import pytest
 from dummy_training import planned, put_checkpoint
 from held_lock import held_lock
 from umc.cli.main import main
-from umc.rl.checkpoint import read_checkpoint, write_checkpoint
+from umc.rl.checkpoint import checkpoints_in, read_checkpoint, write_checkpoint
 from umc.training import train
 from umc.training.arguments import parse
 from umc.utils.errors import UmcError
@@ -166,3 +166,47 @@ def test_a_record_without_sizes_is_refused(tmp_path):
         put_checkpoint(tmp_path / name, "model_5.pt", {**RECORD, name: None}, **STAGE2)
         with pytest.raises(UmcError, match=rf"run\.json does not say {name}; start a new run without --resume"):
             planned(*A1, "--resume", "--checkpoint", str(tmp_path / name))
+
+
+def test_the_checkpoints_that_a_run_went_back_from_no_longer_stand_for_it(monkeypatch, capfd):
+    folder = put_run("model_4.pt")
+    no_simulator(monkeypatch)
+    put_checkpoint(folder, "model_30.pt", RECORD, **STAGE2)
+    assert main(["train", *A1, "--resume", "--checkpoint", str(folder / "model_4.pt"), "--max_iterations", "6"]) == 0
+    assert [path.name for path in checkpoints_in(folder)] == ["model_4.pt", "model_5.pt"]
+    (later,) = folder.glob("later_than_model_4_*/*.pt")
+    assert later.name == "model_30.pt"
+    assert f"a later checkpoint is now {later}" in capfd.readouterr().out
+
+
+def test_a_ledger_goes_on_in_a_further_file(tmp_path):
+    ledger = tmp_path / "faults.jsonl"
+    put_run(overrides=[*RECORD["overrides"], f"env.events.faults.params.ledger={ledger}"], max_iterations=99)
+    assert planned(*A1, "--resume").env_cfg.events.faults.params["ledger"] == str(ledger)
+    ledger.touch()
+    again = planned(*A1, "--resume")
+    further = Path(again.env_cfg.events.faults.params["ledger"])
+    assert further.parent == tmp_path
+    assert further.stem.startswith("faults_20")
+    assert f"faults from here on are logged in {further}" in again.remarks
+
+
+def test_a_curriculum_keeps_its_stages_in_a_run_that_is_prolonged():
+    stages = [[0, [1, 0, 0, 0]], [480, [0, 0, 0, 1]], [960, [0, 1, 0, 0]], [1440, [0, 0, 1, 0]]]
+    name = "rsl_rl_mlp_curriculum_cfg_entry_point"
+    folder = Path("logs/rsl_rl/umc_a1_mlp_curriculum_stage2/run")
+    put_checkpoint(folder, "model_76.pt", {**RECORD, "agent": name, "fault_curriculum": stages}, agent=name, **STAGE2)
+    agent = ["--task", "UMC-A1-Stage2", "--agent", "mlp_curriculum", "--device", "cpu"]
+    agent += ["--checkpoint", str(folder / "model_76.pt")]
+    longer = planned(*agent, "--resume", "--max_iterations", "160")
+    kept = [(step, tuple(odds)) for step, odds in stages]
+    assert longer.env_cfg.curriculum.faults.params["stages"] == longer.record.fields["fault_curriculum"] == kept
+    typed = planned(*agent, "--resume", "--max_iterations", "160", "agent.curriculum_iterations=160")
+    assert typed.env_cfg.curriculum.faults.params["stages"][1][0] == 40 * typed.agent_cfg.num_steps_per_env
+
+
+def test_scenarios_without_an_env_are_named(tmp_path):
+    start = ["--checkpoint", str(put_checkpoint(tmp_path)), "env.events.faults.params.scenario=[1,2,8]", "--num_envs"]
+    words = "2 envs have the first 2 of 3 scenarios; the others do not happen"
+    assert words in planned(*A1, *start, "2").remarks
+    assert not any("do not happen" in one for one in planned(*A1, *start, "3").remarks)

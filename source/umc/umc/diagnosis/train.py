@@ -129,7 +129,9 @@ def require_resumable(start: DetectorFile, about: dict[str, Any], iterations: in
     if start.resume is None:
         raise UmcError(f"{start.path} is finished, or published without what --resume needs; give another --out")
     if missing := {"done", "optimizer", "episode"} - start.resume.keys():
-        raise UmcError(f"{start.path} does not hold {min(missing)}, as another version of umc wrote it; give another --out")
+        raise UmcError(
+            f"{start.path} does not hold {min(missing)}, as another version of umc wrote it; give another --out"
+        )
     for name in ("policy", "task", "seed", "num_envs", "network", "hold_out", "detector"):
         if start.about.get(name, []) != about.get(name, []):
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")

@@ -24,7 +24,7 @@ from umc.utils.code_names import require_no_files, require_trusted_code
 from umc.utils.config import first_mistake, override_key
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import leaves, read_torch, write_torch
-from umc.utils.naming import TASK_NAME
+from umc.utils.naming import TASK_NAME, run_stamp
 from umc.utils.provenance import RUN_FILE, read_record
 
 CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
@@ -239,6 +239,18 @@ def checkpoints_in(run_folder: Path) -> list[Path]:
 def iterations_of(checkpoint: Path) -> int:
     """Return the iterations behind a checkpoint of :func:`checkpoints_in`, whose name counts them from 0."""
     return int(checkpoint.stem.split("_")[1]) + 1
+
+
+def set_aside_later(checkpoint: Path) -> list[Path]:
+    """Move a run's checkpoints later than the one that it goes on from to a subfolder; return their new places.
+
+    The last checkpoint of a run folder stands for the run: they would win over those that follow now.
+    """
+    folder, done = checkpoint.parent / f"later_than_{checkpoint.stem}_{run_stamp()}", iterations_of(checkpoint)
+    later = [path for path in checkpoints_in(checkpoint.parent) if iterations_of(path) > done]
+    if later:
+        folder.mkdir()
+    return [path.rename(folder / path.name) for path in later]
 
 
 def newest_checkpoint(experiment: Path) -> Path | None:

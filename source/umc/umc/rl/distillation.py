@@ -8,6 +8,7 @@ trains no critic, and learns from each rollout once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,7 +160,9 @@ class Distillation(PPO):
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         self._remember()
-        imitation = [self._learn_labels() for _ in range(options.updates)]
+        # a resumed run has fewer samples than this many iterations collect: it learns less from them, as often
+        share = self._filled / min(self.done + 1, len(self._starts))
+        imitation = [self._learn_labels() for _ in range(math.ceil(options.updates * share))]
         value = [
             self._step((self.critic(batch.observations) - batch.returns).square().mean(), self.critic)
             for batch in self.storage.mini_batch_generator(self.num_mini_batches, options.critic_epochs)

@@ -275,7 +275,8 @@ class TrainingRunner:
             self._watchdog.heartbeat(stats.seconds)
         # the library's loop itself saves at its interval and at the end, right after this call
         loop_saves = iteration % self.cfg["save_interval"] == 0 or iteration + 1 == self._total
-        stop = None if self._signals is None else self._signals.signum
+        # a signal in the last iteration changes nothing
+        stop = None if self._signals is None or iteration + 1 == self._total else self._signals.signum
         timed = not loop_saves and self.ranks.is_main and time.monotonic() - self._last_save >= self.save_every_s
         # all processes stop and save together: the others would wait for one that does so alone
         signum, save_now = all_reduce_max(stop or 0, int(timed))

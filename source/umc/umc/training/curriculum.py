@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fault curricula: odds and severity of faults change while an agent trains."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from isaaclab.managers import CurriculumTermCfg
@@ -20,8 +21,13 @@ class FaultCurriculumCfg:
     failures: CurriculumTermCfg | None = None
 
 
-def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[int, Ratios]]:
-    """Give an env cfg the curricula of an agent and its options; return first env step and odds of each stage."""
+def add_curriculum(
+    env_cfg: Any, agent_cfg: Any, spec: AgentSpec, started: Sequence[tuple[int, Ratios]] = ()
+) -> list[tuple[int, Ratios]]:
+    """Give an env cfg the curricula of an agent and its options; return first env step and odds of each stage.
+
+    A run that is prolonged keeps the stages that it ``started`` with, or it would go back to an earlier one.
+    """
     growing, sampling = agent_cfg.severity_iterations, agent_cfg.sample_failures
     if not (spec.curriculum or growing or sampling):
         return []
@@ -36,7 +42,7 @@ def add_curriculum(env_cfg: Any, agent_cfg: Any, spec: AgentSpec) -> list[tuple[
             f"{iterations} iterations cannot hold the {len(spec.curriculum)} stages of {spec.name}; "
             "give a higher --max_iterations, or agent.curriculum_iterations"
         )
-    stages = [(round(share * iterations) * steps, ratios) for share, ratios in spec.curriculum]
+    stages = list(started) or [(round(share * iterations) * steps, ratios) for share, ratios in spec.curriculum]
     params: dict[str, Any] = {"stages": stages} if stages else {}
     if growing:
         params["level_ramp"] = (0, growing * steps)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rl.agents import BASELINE_PREFIX, STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
     TERRAIN_KEY,
@@ -191,7 +192,10 @@ def make_plan(request: TrainRequest) -> Plan:
         check_bfloat16(device, agent_cfg.torch_compile_mode)
     from umc.training.curriculum import add_curriculum
 
-    curriculum = add_curriculum(env_cfg, agent_cfg, request.spec)
+    typed = any(override_key(token) == "agent.curriculum_iterations" for token in request.overrides)
+    stages = [] if typed or not plan.resume else plan.record.fields.get("fault_curriculum", [])
+    curriculum = add_curriculum(env_cfg, agent_cfg, request.spec, [(step, tuple(odds)) for step, odds in stages])
+    plan.remarks += _about_scenarios(env_cfg, ranks.world_size)
     plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
@@ -260,10 +264,31 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     check_mirror(agent_cfg, typed)
     agent_cfg.seed = record.fields["seed"]
     set_sizes(request, env_cfg, agent_cfg, {name: record.fields[name] for name in REMEMBERED}, typed)
-    remarks = [f"resuming {path}"]
+    remarks = [f"resuming {path}", *_continue_ledger(env_cfg)]
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
     return Plan(request, env_cfg, agent_cfg, device, path, record, remarks)
+
+
+def _continue_ledger(env_cfg: Any) -> list[str]:
+    """Let a resumed run log its faults in a further file, as a ledger is never written over; return what to say."""
+    term = getattr(env_cfg.events, FAULTS_TERM, None)
+    ledger = None if term is None else term.params.get("ledger")
+    if ledger is None or not Path(ledger).exists():
+        return []
+    further = Path(ledger).with_stem(f"{Path(ledger).stem}_{run_stamp()}")
+    term.params["ledger"] = str(further)
+    return [f"faults from here on are logged in {further}"]
+
+
+def _about_scenarios(env_cfg: Any, world_size: int) -> list[str]:
+    """Return what to say where scenarios that are assigned env by env have no env."""
+    term = getattr(env_cfg.events, FAULTS_TERM, None)
+    scenarios = None if term is None else term.params.get("scenario")
+    envs = env_cfg.scene.num_envs * world_size
+    if not isinstance(scenarios, list | tuple) or len(scenarios) <= envs:
+        return []
+    return [f"{envs} envs have the first {envs} of {len(scenarios)} scenarios; the others do not happen"]
 
 
 def broadcast_plan(plan: Plan) -> None:

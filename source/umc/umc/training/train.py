@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import umc
+from umc.rl.checkpoint import set_aside_later
 from umc.rl.critics import add_privileged_faults, use_mlp_critic
 from umc.rl.transfer import load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
@@ -349,6 +350,9 @@ def _learn(plan: Plan, runner: TrainingRunner) -> Path:
     from umc.utils.matmul import matmul_backend
 
     cfg = plan.agent_cfg
+    if plan.resume and plan.start_from is not None and plan.record.writes:
+        for path in set_aside_later(plan.start_from):
+            print(f"this run goes on from {plan.start_from.name}; a later checkpoint is now {path}", flush=True)
     with catch_lost_ranks(), matmul_backend(plan.device, cfg.torch_compile_mode, cfg.bfloat16):
         checkpoint = runner.train(cfg.max_iterations, cfg.init_at_random_ep_len)
     results = {"reward": runner.logger.mean_return(), "episode_steps": runner.logger.mean_length()}

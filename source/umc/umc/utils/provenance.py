@@ -144,6 +144,7 @@ class _Record(OpenFile):
     physics: str | None = None
     starts: list[dict[str, Any]] = []
     parent: dict[str, Any] | None = None
+    fault_curriculum: list[list[int | list[float]]] = []
     teacher: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
 
