@@ -181,7 +181,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
     evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
     assert (evaluation.num_envs, evaluation.overrides) == (None, [])
     (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")
-    with pytest.raises(UmcError, match="recipe loop extends itself; .* another name"):
+    with pytest.raises(UmcError, match=r"recipe loop extends itself; .* another name"):
         read_recipe(str(tmp_path / "loop.yaml"))
 
 

@@ -273,10 +273,10 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
 def _continue_ledger(env_cfg: Any) -> list[str]:
     """Let a resumed run log its faults in a further file, as a ledger is never written over; return what to say."""
     term = getattr(env_cfg.events, FAULTS_TERM, None)
-    ledger = None if term is None else term.params.get("ledger")
-    if ledger is None or not Path(ledger).exists():
+    if term is None or not term.params.get("ledger") or not Path(term.params["ledger"]).exists():
         return []
-    further = Path(ledger).with_stem(f"{Path(ledger).stem}_{run_stamp()}")
+    ledger = Path(term.params["ledger"])
+    further = ledger.with_stem(f"{ledger.stem}_{run_stamp()}")
     term.params["ledger"] = str(further)
     return [f"faults from here on are logged in {further}"]
 
