@@ -25,7 +25,7 @@ from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
 from tools.results_page import without_oracle
-from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_rates, rate
+from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_mark, paper_rates, rate
 from tools.results_page.page import RobotResults, results_page
 from tools.results_page.pictures import overview, section_bars
 
@@ -200,6 +200,7 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     shown = [float(line.get_xdata()[0]) for line in reached.lines if line.get_marker() in ("o", "|")]
     assert shown == pytest.approx([91.0, 80.0, 20.0])
     assert [paper_rates(study, one) for one in study.policies] == [(83, 4), (91, 2), None]
+    assert [paper_mark(study, one) for one in study.policies] == [(83, 4), (91, 2), (91, 2)]
     few = replace(study, protocol=replace(study.protocol, radii=(1.0,)))
     assert main_rates(few, few.policies[0])[0] is None
     assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]

@@ -86,11 +86,21 @@ def paper_rates(study: Study, result: PolicyResult) -> tuple[float, float] | Non
 
     It has none of A1 on flat ground.
     """
+    return _paper_rates(study, _agent(result))
+
+
+def paper_mark(study: Study, result: PolicyResult) -> tuple[float, float] | None:
+    """Return what the paper's UMC reaches and fails [%], of the same network, or else the one that reaches most."""
+    others = (_paper_rates(study, agent) for agent in PAPER_ROWS)
+    return paper_rates(study, result) or max((one for one in others if one is not None), default=None)
+
+
+def _paper_rates(study: Study, agent: str) -> tuple[float, float] | None:
     protocol = study.protocol
     if bool(protocol.track) != bool(protocol_for(protocol.robot, name=protocol.name).track):
         return None
     for table in paper_tables(protocol):
-        row = table.rows.get(PAPER_ROWS.get(_agent(result), ""))
+        row = table.rows.get(PAPER_ROWS.get(agent, ""))
         if row is not None:
             known = dict(zip([*map(reached_key, table.radii), "failed"], row, strict=True))
             return known[acceptance_reached(protocol.robot)], known["failed"]

@@ -15,7 +15,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.report.plots import STYLE, scenario_bars
 from umc.evaluation.statistics import Interval
 
-from tools.results_page.acceptance import best_and_baseline, is_baseline, main_rates, paper_rates
+from tools.results_page.acceptance import best_and_baseline, is_baseline, main_rates, paper_mark
 from tools.results_page.page import RobotResults
 
 COLORS = {"UMC": "#0072B2", "baseline": "#D55E00", "paper": "#222222"}
@@ -29,7 +29,7 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     axes = figure.subplots(1, 2, sharey=True)
     for row, one in enumerate(results):
         best = best_and_baseline(one.study)
-        for axis, paper in zip(axes, paper_rates(one.study, best[0]) or (), strict=False):
+        for axis, paper in zip(axes, paper_mark(one.study, best[0]) or (), strict=False):
             axis.plot(paper, row, "|", color=COLORS["paper"], markersize=15, markeredgewidth=2)
         for place, result in enumerate(best):
             name = "baseline" if is_baseline(result) else "UMC"
@@ -46,7 +46,7 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     axes[0].set_ylim(len(results) - 0.5, -0.5)
     marks = [Line2D([], [], color=COLORS[name], marker="o", linestyle="") for name in ("UMC", "baseline")]
     marks.append(Line2D([], [], color=COLORS["paper"], marker="|", markersize=12, markeredgewidth=2, linestyle=""))
-    names = ["UMC (ours)", "published baseline (trained without faults)", "the paper's UMC, same network"]
+    names = ["UMC (ours)", "published baseline (trained without faults)", "the paper's UMC, same network or its best"]
     figure.legend(marks, names, loc="outside lower center", ncols=3)
     return figure
 
@@ -55,7 +55,7 @@ def section_bars(one: RobotResults) -> Figure:
     """Draw the rates of the best UMC policy and the published baseline by scenario, and the paper's averages."""
     best = best_and_baseline(one.study)
     figure = scenario_bars(Estimates(replace(one.study, policies=tuple(best))))
-    for axis, value in zip(figure.axes, paper_rates(one.study, best[0]) or (), strict=False):
+    for axis, value in zip(figure.axes, paper_mark(one.study, best[0]) or (), strict=False):
         place = len(one.study.protocol.scenarios) + 0.25
         axis.plot([place - 0.45, place + 0.45], [value, value], color=COLORS["paper"], linestyle="--", linewidth=1.4)
         axis.annotate("paper", (place + 0.47, value), fontsize=7.5, va="center", annotation_clip=False)
