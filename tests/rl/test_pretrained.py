@@ -111,13 +111,17 @@ def test_pretrained_is_the_policy_of_task_robot_and_agent(package, task, robot, 
     ("text", "who", "words"),
     [
         ("pretrained", (None, None, None), "of which robot? give --robot"),
-        ("pretrained", (None, "h1", None), "no pretrained policy of h1; there are a1_mlp_stage1, a1_mlp_stage2"),
+        ("pretrained", (None, "h1", None), "no pretrained policy of h1; umc list pretrained shows those of others"),
         ("pretrained", (None, "a1", "transformer"), "no pretrained policy of a1 by transformer; there are"),
         ("pretrained", ("UMC-G1-Stage1", None, "mlp"), "no pretrained policy of g1 by mlp in Stage 1; there are"),
         ("pretrained", (None, "solo9", None), "unknown robot solo9; did you mean solo8?"),
         ("pretrained", (None, "a1", "transformr"), "unknown agent transformr; did you mean transformer?"),
         ("pretrained", ("UMC-G1-Stage1", "a1", None), "is not of robot a1"),
-        ("pretrained:a1_mlp", (None, None, None), "no pretrained policy a1_mlp; there are a1_mlp_stage1"),
+        (
+            "pretrained:a1_mlp",
+            (None, None, None),
+            "no pretrained policy a1_mlp; did you mean a1_mlp_stage2? umc list",
+        ),
     ],
 )
 def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, words):

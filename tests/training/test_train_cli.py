@@ -192,7 +192,7 @@ def test_a_training_that_asks_for_bfloat16_learns_in_it(rounded, monkeypatch):
 
     logger = SimpleNamespace(mean_return=lambda: 0.0, mean_length=lambda: 0.0)
     cfg = SimpleNamespace(bfloat16=rounded, torch_compile_mode=None, max_iterations=1, init_at_random_ep_len=True)
-    plan: Any = SimpleNamespace(device="cpu", agent_cfg=cfg, record=SimpleNamespace(fields={}))
+    plan: Any = SimpleNamespace(device="cpu", agent_cfg=cfg, record=SimpleNamespace(fields={}), resume=False)
     runner: Any = SimpleNamespace(train=learn, logger=logger)
     train._learn(plan, runner)
     assert found == ["bf16" if rounded else before]

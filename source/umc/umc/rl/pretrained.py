@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from umc.rl.agents import AGENTS, agent_spec
+from umc.utils.cli import did_you_mean
 from umc.utils.config import FileModel, FolderName, OpenFile, validated
 from umc.utils.errors import UmcError
 from umc.utils.io import read_json, sha256
@@ -76,7 +77,7 @@ def verified_file(name: str, folder: Path | None = None) -> Path:
     folder = folder or pretrained_folder()
     models = read_models(folder)
     if name not in models:
-        raise UmcError(f"no pretrained policy {name}; {available(models)}")
+        raise UmcError(f"no pretrained policy {name};{did_you_mean(name, models)} umc list pretrained shows all")
     path = folder / f"{name}.pt"
     if not path.is_file():
         raise UmcError(f"{path} is missing although {MODELS} names it; {REINSTALL}")
@@ -113,8 +114,8 @@ def find_pretrained(
         return verified_file(name), describe(name, models.get(name, {}))
     if robot is None:
         raise UmcError(
-            f"--checkpoint {PRETRAINED}: of which robot? give --robot, or a name: --checkpoint {PRETRAINED}:NAME; "
-            f"{available(models)}"
+            f"--checkpoint {PRETRAINED}: of which robot? give --robot, or a name that umc list pretrained shows: "
+            f"--checkpoint {PRETRAINED}:NAME"
         )
     wanted = None if agent is None else spec.name if (spec := agent_spec(agent)) else agent
     order = list(AGENTS)
@@ -131,7 +132,10 @@ def find_pretrained(
     if not fitting:
         words = " ".join(["no pretrained policy of", robot, *(["by", wanted] if wanted else [])])
         words += "" if stage is None else f" in Stage {stage}"
-        raise UmcError(f"{words}; {available(models)}, or train one")
+        others = ", ".join(sorted(name for name, entry in models.items() if entry["robot"] == robot))
+        raise UmcError(
+            f"{words}; " + (f"there are {others}" if others else "umc list pretrained shows those of others")
+        )
     name = min(fitting)[-1]
     return verified_file(name), describe(name, models[name])
 
@@ -140,11 +144,6 @@ def is_last_stage(entry: Mapping[str, Any]) -> bool:
     """Return whether a pretrained policy has been through all stages of its agent."""
     spec = AGENTS.get(entry["agent"])
     return spec is None or entry["stage"] == spec.stages[-1]
-
-
-def available(models: Mapping[str, Any]) -> str:
-    """Return the names of the pretrained policies in words."""
-    return f"there are {', '.join(sorted(models))}" if models else "this version has none"
 
 
 def describe(name: str, entry: Mapping[str, Any]) -> str:
