@@ -15,6 +15,7 @@ from umc.evaluation.metrics import Outcome
 from umc.evaluation.protocol import protocol_for
 from umc.evaluation.report.page import summary
 from umc.evaluation.report.renderers import NOTHING
+from umc.evaluation.report.screen import healthy_falls
 from umc.evaluation.report.tables import TOO_FEW, difference_table
 from umc.evaluation.statistics import wilson
 from umc.utils.errors import UmcError
@@ -88,6 +89,13 @@ def test_fewer_than_ten_robots_of_a_seed_have_no_p_and_no_bootstrapped_interval(
         assert (TOO_FEW in cautions) == few
         row = difference_table(estimates, "weak", "strong", 2).rows[0]
         assert (row.cells[-1].text == NOTHING) == few
+
+
+def test_a_policy_that_falls_without_a_fault_is_named():
+    study = made_up_study(members=12, policies=[("astray", -6.0), ("strong", 3.0)])
+    (line,) = healthy_falls(study)
+    assert line.startswith("astray falls in ")
+    assert line in summary(Estimates(study, resamples=100))[1]
 
 
 def test_policies_of_other_robots_or_of_one_name_are_refused():

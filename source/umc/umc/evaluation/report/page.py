@@ -13,6 +13,7 @@ from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report.paper import departures
 from umc.evaluation.report.renderers import Table, percent, render
+from umc.evaluation.report.screen import healthy_falls
 from umc.evaluation.report.tables import TOO_FEW
 
 MANY_LEFT_OUT = 0.05
@@ -84,6 +85,7 @@ def _cautions(estimates: Estimates) -> list[str]:
         found.append("This is a quick run: its episodes are far too short for figures.")
     if estimates.too_few:
         found.append(TOO_FEW)
+    found += healthy_falls(study)
     for number, result in enumerate(study.policies):
         counts = estimates.counts(number)
         left_out = counts["envs"] - counts["evaluated"]

@@ -8,17 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
 from umc.evaluation.estimates import RobotTable
 from umc.evaluation.gait import SHARE, GaitReport, JointLoad
-from umc.evaluation.metrics import metrics_of, reached_key
+from umc.evaluation.metrics import Outcome, metrics_of, reached_key
 from umc.evaluation.report.renderers import figure
 from umc.evaluation.study import PolicyResult, Study
+from umc.faults import find_scenario
 from umc.utils.provenance import versions
 
 FORMAT = 2
 """Version of the layout of ``gait.json``."""
+
+MANY_FALLS = 0.2
+"""Share of robots that fall without a fault above which a policy may be fed something else than in its training [-]."""
 
 MEANS = {"speed_before_onset": "v before [m/s]", "survival": "up for [s]", "height_after_onset": "height [m]"}
 """Metrics beside the rates, and the heads of their columns."""
@@ -53,6 +58,22 @@ def score_table(study: Study, result: PolicyResult) -> str:
         table.add_row(row, divider=number == len(scores))
     words = "@k and failed in % of the robots that stood at onset; @k: beyond k m from there, without a fall"
     return f"{words}\n{table}"
+
+
+def healthy_falls(study: Study) -> list[str]:
+    """Name the policies that fall without a fault, and what may be wrong."""
+    found = []
+    healthy = [scenario for scenario in study.protocol.scenarios if not find_scenario(scenario).kinds]
+    for result in study.policies if healthy else ():
+        rows = torch.stack([study.scenario_rows(result, scenario) for scenario in healthy]).any(dim=0)
+        outcome = result.run.episodes.outcome[rows]
+        fell = ((outcome == Outcome.FAILED) | (outcome == Outcome.FELL_BEFORE_ONSET)).float().mean().item()
+        if fell > MANY_FALLS:
+            found.append(
+                f"{result.label} falls in {fell:.0%} of the cases without a fault. If it walks elsewhere, compare what "
+                "it reads, its joint order, action scale and gains (docs/external_policies.md)."
+            )
+    return found
 
 
 def gait_table(report: GaitReport) -> str:

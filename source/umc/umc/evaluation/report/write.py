@@ -22,7 +22,7 @@ from umc.evaluation.report.content import cells_csv, robots_csv, study_content
 from umc.evaluation.report.page import html_page, summary
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import render
-from umc.evaluation.report.screen import score_table
+from umc.evaluation.report.screen import healthy_falls, score_table
 from umc.evaluation.report.tables import TOO_FEW, all_tables
 from umc.evaluation.statistics import RESAMPLES
 from umc.evaluation.study import Study
@@ -39,8 +39,8 @@ def report_study(study: Study, out: Path) -> None:
     for result in study.policies:
         print(result.label)
         print(score_table(study, result))
-    if too_few_robots(study):
-        print(TOO_FEW)
+    for line in [*([TOO_FEW] if too_few_robots(study) else []), *healthy_falls(study)]:
+        print(line)
     with timed("writing the report"):
         page = write_study_report(study, out)
     print(f"report: {page}", flush=True)
