@@ -3,6 +3,8 @@
 """A detector that is exported with a policy finds on a robot what it finds in torch."""
 
 import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.detection import Detector, DetectorCfg, DetectorFile
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
+from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
 
 LAYOUT = JointLayout.term_major(A1_JOINTS, 48, 12)
@@ -112,6 +115,16 @@ def test_what_the_driver_knows_adds_to_what_is_reported(exported, monkeypatch):
     runner(runner.default_position, np.zeros(12), **LEVEL)
     assert not given[2]["joint_mask"].any()
     assert given[2]["fault_flag"].tolist() == [-1.0] * 3
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+def test_mujoco_replaces_what_the_detector_reports_if_the_simulator_says_what_is_broken(exported, oracle, monkeypatch):
+    cfg = SimpleNamespace(policy=exported[0].description, clamp=False, oracle=oracle)
+    runner, given = RolloutCfg.runner(cast(Any, cfg)), []
+    runner.detector.reported[0] = True
+    monkeypatch.setattr(runner, "_infer", lambda signals: given.append(signals) or np.zeros(12))
+    runner(runner.default_position, np.zeros(12), **LEVEL)
+    assert given[0]["joint_mask"].any() != oracle
 
 
 def test_a_reading_that_no_sensor_gives_reads_zero(exported):

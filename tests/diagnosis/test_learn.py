@@ -2,16 +2,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a detector learns from stretches of walks."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector, DetectorFile
+from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector, DetectorFile, read_detector
 from umc.detection.labels import Labels
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.rollout import RolloutStep
-from umc.diagnosis.train import detected_share, part_of_training, require_resumable, settle
+from umc.diagnosis.train import (
+    FILE,
+    NUM_ENVS,
+    DetectorRun,
+    detected_share,
+    part_of_training,
+    prepare_rollout,
+    require_resumable,
+    settle,
+    train,
+)
+from umc.evaluation.checkpoints import External
 from umc.models import JointLayout
 from umc.utils.errors import UmcError
 
@@ -192,3 +205,44 @@ def test_a_training_is_resumed_by_its_own_command_line():
         require_resumable(replace(stopped, resume={"done": 3, "optimizer": {}}), about, 3)
     with pytest.raises(UmcError, match="is finished"):
         require_resumable(replace(stopped, resume=None), about, 3)
+
+
+def test_a_resumed_training_goes_on_with_the_episodes_that_follow(monkeypatch, tmp_path):
+    """Faults are drawn from (seed, env, episode): those of the first episodes have been learned."""
+    episode, begun = torch.full((2,), -1), []
+    env = SimpleNamespace(num_envs=2, device="cpu", step_dt=0.02)
+
+    class FakeRollout:
+        def __init__(self, *_):
+            begun.append(episode.clone())
+            episode.add_(1)  # the reset
+
+        def step(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("umc.evaluation.session.open_session", lambda _: nullcontext((env, (None,))))
+    monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(episode=episode))
+    monkeypatch.setattr("umc.diagnosis.rollout.Rollout", FakeRollout)
+    monkeypatch.setattr("umc.diagnosis.train._begin", lambda run, _: run.start.detector)
+    detector = Detector(LAYOUT)
+    resume = {"done": 3, "optimizer": Learner(detector).optimizer.state_dict(), "episode": torch.tensor([56, 57])}
+    about = {"iterations": 5, "seed": 1}
+    start = DetectorFile(detector, "a1", about, tmp_path / "d.pt", resume=resume)
+    session = SimpleNamespace(info=SimpleNamespace(robot="a1"))
+    with pytest.raises(KeyboardInterrupt):
+        train(DetectorRun(session, tmp_path, start, about))
+    assert begun[0].tolist() == [56, 57]
+    assert read_detector(tmp_path / FILE).resume["episode"].tolist() == [57, 58]
+
+
+@pytest.mark.parametrize(
+    ("given", "overrides", "wanted"),
+    [(None, [], NUM_ENVS), (None, ["env.scene.num_envs=64"], 64), (8, ["env.scene.num_envs=64"], 8)],
+)
+def test_the_number_of_envs_is_the_typed_one(monkeypatch, given, overrides, wanted):
+    cfg = SimpleNamespace(scene=SimpleNamespace(num_envs=64 if overrides else 4096))
+    session = SimpleNamespace(checkpoints=[object.__new__(External)], env_cfg=cfg)
+    monkeypatch.setattr("umc.evaluation.session.prepare", lambda *_: session)
+    monkeypatch.setattr("umc.diagnosis.task.add_random_faults", lambda *_: None)
+    options = SimpleNamespace(num_envs=given, seed=0, no_push=True)
+    assert prepare_rollout(options, overrides, None).env_cfg.scene.num_envs == options.num_envs == wanted

@@ -26,7 +26,7 @@ from umc.rl.models import MaskedMlpModel
 from umc.rl.runner import TrainingInterrupted, UmcRunner
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES
-from umc.utils.provenance import read_progress
+from umc.utils.provenance import PROGRESS_FILE, read_progress
 
 STEPS_PER_UPDATE = 2 * 4
 """Optimizer steps of one iteration: epochs x mini-batches of the dummy agent (rsl_rl's default is 4)."""
@@ -311,3 +311,11 @@ def test_a_writer_of_another_service_is_told_that_the_run_is_over(tmp_path):
     logger.writer = Writer(str(tmp_path))
     logger.stop_logging_writer()
     assert calls == ["stop"]
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"iteration": -1}'])
+def test_a_progress_file_that_a_power_cut_has_damaged_is_as_good_as_none(tmp_path, content):
+    dummy.build(tmp_path).train(1)
+    assert read_progress(tmp_path)["iteration"] == 1
+    (tmp_path / PROGRESS_FILE).write_text(content)
+    assert read_progress(tmp_path) is None

@@ -16,8 +16,9 @@ from umc.utils.errors import UmcError
 from umc.viewer import live
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
 from umc.viewer.panel import slider_range, table
+from umc.viewer.patches import patch_viser_visualizer
 from umc.viewer.plots import CHARTS, SECONDS, History, latest_numbers
-from umc.viewer.scene import Scene, visualizer_cfg
+from umc.viewer.scene import Scene
 
 JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
 
@@ -142,7 +143,7 @@ def test_the_floor_lies_on_the_ground_plane_or_just_below_other_ground():
 def test_isaac_labs_visualizer_leaves_planes_to_the_page():
     from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
 
-    visualizer_cfg("localhost", 8080)
+    patch_viser_visualizer()
     plane = {"width": 8.0, "length": 8.0}
     skipped: Any = NewtonViewerViser._log_plane_instances
     assert skipped(None, "/model/plane", plane, np.zeros((1, 7)), None) is None

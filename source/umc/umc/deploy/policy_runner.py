@@ -277,7 +277,7 @@ class PolicyRunner:
         target = np.clip(target, self._target - self._stride, self._target + self._stride)
         # the policy's own action is fed back, as in the training, not the clamped target
         if finder is not None:
-            finder(self._columns(measured))  # what it finds counts from the next step on, as in the training
+            finder(self._columns(measured))  # what it finds counts from the next step on, as in evaluations
         self._action, self._target = action, target
         self._steps += 1
         return target.copy()

@@ -27,10 +27,11 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.logger import IterationStats, Progress, RunLogger
 from umc.rl.models import MaskedGruModel
+from umc.rl.patches import configure_rsl_rl
 from umc.rl.symmetry import make_symmetry, mirror_of
 from umc.rl.update import speed_up
 from umc.rl.watchdog import Watchdog
-from umc.utils.distributed import all_gather, all_reduce_max, connected, ranks_from_env
+from umc.utils.distributed import all_gather, all_reduce_max, ranks_from_env
 from umc.utils.errors import UmcError
 from umc.utils.process import handle_signals
 from umc.utils.random_state import random_states, seed_all, set_random_states
@@ -330,28 +331,7 @@ class UmcRunner(TrainingRunner, OnPolicyRunner):
             )
 
     def _configure_multi_gpu(self) -> None:
-        """Configure several processes in rsl_rl's runner, on a CPU, too.
-
-        What: stands in for ``OnPolicyRunner._configure_multi_gpu``.
-        Why: rsl_rl 5.5.1 demands the device ``cuda:<local rank>`` and NCCL, and opens the process group itself, when
-        the run's folder and its first checkpoint have to be agreed upon long before.
-        When it can go: once rsl_rl takes the process group that is there.
-        """
-        ranks = ranks_from_env()
-        self.gpu_world_size, self.gpu_global_rank = ranks.world_size, ranks.rank
-        self.is_distributed = ranks.is_distributed
-        self.cfg["multi_gpu"] = None
-        if not ranks.is_distributed:
-            return
-        if not connected():
-            raise UmcError("several processes, but no connection: call umc.utils.distributed.connect before the runner")
-        self.cfg["multi_gpu"] = {
-            "global_rank": ranks.rank,
-            "local_rank": ranks.local_rank,
-            "world_size": ranks.world_size,
-        }
-        if self.device.startswith("cuda"):
-            torch.cuda.set_device(self.device)
+        configure_rsl_rl(self)
 
     def _learn(self, iterations: int, init_at_random_ep_len: bool) -> None:
         self.learn(iterations, init_at_random_ep_len)

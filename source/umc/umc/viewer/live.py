@@ -95,8 +95,10 @@ def _configure(session: Session, protocol: Protocol) -> None:
     from umc.mdp import add_imu_sensors
     from umc.mdp.fault_terms import FAULTS_TERM
     from umc.mdp.imu import has_plain_imu_terms
+    from umc.viewer.patches import patch_viser_visualizer
     from umc.viewer.scene import visualizer_cfg
 
+    patch_viser_visualizer()
     guard_requests(own_names(session.options.host or HOST))
     cfg, options = session.env_cfg, session.options
     set_protocol(cfg, protocol, options.num_envs or 1)

@@ -51,11 +51,6 @@ SKY_TOP, SKY_BOTTOM = (0.55, 0.72, 0.90), (0.90, 0.94, 0.97)
 
 def visualizer_cfg(host: str, port: int) -> ViserVisualizerCfg:
     """Create Isaac Lab's visualizer at an address and the first free port from ``port`` on, without its own plots."""
-    from isaaclab_visualizers.viser.viser_visualizer import NewtonViewerViser
-
-    # Isaac Lab draws a ground plane as lines on white, where Scene draws a floor; its method also stops at the first
-    # frame, since it calls _to_numpy, which Newton 1.6.1 no longer has
-    NewtonViewerViser._log_plane_instances = lambda *_, **__: None
     address = "127.0.0.1" if host == "localhost" else host
     return ViserVisualizerCfg(bind_address=address, port=port, verbose=False, enable_live_plots=False)
 
