@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from umc.utils.config import FileModel, validated
-from umc.utils.io import read_json
+from umc.utils.text import read_json
 
 SLOWER = 1.1
 """How much worse than the saved one a ratio has to be to count as slower [-]; it has to leave its spread, too."""

@@ -1,9 +1,10 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walk a robot with an exported policy; needs NumPy and ONNX Runtime, neither torch nor Isaac Lab.
+"""Walk a robot with an exported policy; needs Python 3.8, NumPy and ONNX Runtime, neither torch nor Isaac Lab.
 
 ``./isaaclab.sh -p examples/robot_loop.py --policy exported/policy.json`` drives a stand-in, whose joints reach each
-target at once. Replace :class:`StandIn` by the driver of a robot.
+target at once; so does ``PYTHONPATH=exported/umc_runner.zip python3 robot_loop.py --policy exported/policy.json`` on a
+robot's computer. Replace :class:`StandIn` by the driver of a robot.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def gravity_in_trunk(orientation: np.ndarray) -> np.ndarray:
 def ramp(robot: StandIn, runner: PolicyRunner, seconds: float = RAMP_S) -> None:
     """Move the joints to the default pose along a straight line; those without a reading go there at once."""
     reading = robot.read()
-    joints = zip(runner.joint_names, reading.position, strict=True)
+    joints = zip(runner.joint_names, reading.position)
     dead = [name for name, angle in joints if name in reading.dead or not np.isfinite(angle)]
     if dead:
         print(f"no reading of {', '.join(dead)}: moved to the default pose at once")

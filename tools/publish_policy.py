@@ -32,8 +32,9 @@ from umc.utils.cli import Parser, did_you_mean, run_main
 from umc.utils.config import OpenFile, validated
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write, read_json, sha256, write_json
+from umc.utils.io import atomic_write, sha256, write_json
 from umc.utils.provenance import RUN_FILE, read_record
+from umc.utils.text import read_json
 
 if TYPE_CHECKING:
     import torch

@@ -22,6 +22,7 @@ from umc.deploy import export
 from umc.deploy.export import export_checkpoint
 from umc.deploy.io_descriptor import control, fall, observation_terms, start, task_figures
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
+from umc.deploy.robot_package import RUNNER
 from umc.mdp import CommandFaultsCfg
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
@@ -257,7 +258,7 @@ def test_an_export_that_disagrees_is_not_put_in_place(a1, tmp_path, monkeypatch,
     with pytest.raises(UmcError, match="differs from torch"):
         export_checkpoint(checkpoint, tmp_path, env_cfg_of("UMC-A1-Stage2"))
     assert [file.read_bytes() for file in files] == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt", RUNNER]
 
 
 def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
@@ -267,8 +268,8 @@ def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
     (tmp_path / "run.json").write_text(json.dumps({**record, "overrides": overrides}))
     assert main(["--checkpoint", str(checkpoint)]) == 0
     files = [Path(line.split(": ")[1]) for line in capsys.readouterr().out.splitlines() if "exported" in line]
-    assert [file.name for file in files] == ["policy.onnx", "policy.pt", "policy.json"]
-    assert json.loads(files[-1].read_text())["control"]["action_scale"] == [0.125] * 12
+    assert [file.name for file in files] == ["policy.onnx", "policy.pt", "policy.json", RUNNER]
+    assert json.loads(files[2].read_text())["control"]["action_scale"] == [0.125] * 12
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from umc.training.recipe_runner import STATE, RecipeRun
 from umc.training.sweep import parse_sweep, trainings_of
 from umc.training.sweep_file import read_sweep_file
 from umc.utils.config import path_component
-from umc.utils.io import parse_json
 from umc.utils.provenance import PROGRESS_FILE, RUN_FILE, read_progress, read_record
+from umc.utils.text import parse_json
 
 
 @pytest.fixture(scope="module")

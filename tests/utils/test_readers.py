@@ -8,7 +8,7 @@ import re
 import pytest
 from umc.utils.config import FileModel, FolderName, read_overrides, read_yaml, validated
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import MAX_BYTES, MAX_DEPTH, parse_json, read_json, read_text
+from umc.utils.text import MAX_BYTES, MAX_DEPTH, parse_json, read_json, read_text
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)

@@ -21,7 +21,8 @@ from umc.evaluation.study import Study, load_study, save_study
 from umc.tasks.registry import checked_robot
 from umc.utils.cli import Parser, path, run_main
 from umc.utils.errors import UmcError
-from umc.utils.io import atomic_write, read_json
+from umc.utils.io import atomic_write
+from umc.utils.text import read_json
 
 from tools.results_page.kept import without_paths
 

@@ -73,6 +73,7 @@ def main(argv: list[str]) -> int:
     ):
         task = checked_task(info.task)
         from umc.deploy.export import DETECTOR, export_checkpoint
+        from umc.deploy.robot_package import RUNNER
         from umc.detection import read_detector
         from umc.tasks.task_cfg import resolve_cfgs
 
@@ -84,6 +85,7 @@ def main(argv: list[str]) -> int:
     print(f"policy: {files.onnx}")
     print(f"the same as TorchScript: {files.torchscript}")
     print(f"description: {files.description}")
+    print(f"runner for a robot: {files.onnx.with_name(RUNNER)}")
     if detector is not None:
         print(f"detector: {files.onnx.with_name(DETECTOR)}")
     return 0

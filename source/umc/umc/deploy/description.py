@@ -7,12 +7,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import read_json
+from umc.utils.text import read_json
 
 FORMAT = 3
 """Version of the file that this module reads; 3 carries the joint limits."""
@@ -65,7 +65,7 @@ class _Invalid(Exception):
 
 def description_file(policy: Path | str) -> Path:
     """Return the path of a policy's description, given its folder, the description or the ONNX file beside it."""
-    if not isinstance(policy, str | Path):
+    if not isinstance(policy, (str, Path)):
         raise UmcError(f"the exported policy is {shown(policy)}; give the path of a folder that umc export wrote")
     path = Path(policy)
     if path.is_dir():

@@ -19,6 +19,7 @@ from umc.deploy.description import DIGEST_KEY, FORMAT, digest
 from umc.deploy.detector_export import write_detector_onnx
 from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
+from umc.deploy.robot_package import RUNNER, write_runner
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.external_networks import load_network
@@ -61,7 +62,7 @@ def export_checkpoint(
     detector: DetectorFile | None = None,
     any_fault: bool = False,
 ) -> Exported:
-    """Write ``policy.onnx``, ``policy.pt`` and ``policy.json`` to the folder ``out``.
+    """Write ``policy.onnx``, ``policy.pt``, ``policy.json`` and their runner to the folder ``out``.
 
     A detector is written beside them as ``detector.onnx``; ``any_fault`` says whether it raises the flag for every
     joint fault.
@@ -104,6 +105,7 @@ def export_checkpoint(
                 "largest_difference_to_torch": check_export(policy.actor, getattr(parts, kind)),
             }
         parts.description.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_runner(stack.enter_context(atomic_path(folder / RUNNER)))
     return files
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import onnxruntime
@@ -29,7 +29,7 @@ from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]
 
-Memory = NDArray[np.float32] | None
+Memory = Optional[NDArray[np.float32]]
 """What a network remembers, (1, 1, H); None for one without memory."""
 
 MAX_INPUT = 1.0e3
@@ -172,7 +172,7 @@ class PolicyRunner:
         self.default_position, self.kp, self.kd = (one[self._outward] for one in (self._pose, kp, kd))
         self.lower_limit, self.upper_limit = (
             np.array([none if joint[key] is None else joint[key] for joint in joints], dtype=float)[self._outward]
-            for key, none in zip(JOINT_LIMITS, (-math.inf, math.inf), strict=True)
+            for key, none in zip(JOINT_LIMITS, (-math.inf, math.inf))
         )
         self._bounds = {} if _flag("simulated", simulated) else self._plausible(joints)
         self._clamp = _flag("clamp", clamp)
@@ -269,7 +269,7 @@ class PolicyRunner:
         # in a simulation sensors may be as wrong and noisy as faults and task make them
         if self._bounds and not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
             raise BadGravity(f"gravity has length {length:.3g}; give the unit vector that points down")
-        signals |= {"joint_mask": mask.astype(float), "fault_flag": np.full(3, 1.0 if detected else -1.0)}
+        signals.update(joint_mask=mask.astype(float), fault_flag=np.full(3, 1.0 if detected else -1.0))
         action = np.clip(self._infer(signals), -self._clip, self._clip)
         target = (self._offset + self._scale * action)[self._outward]
         if self._clamp:
@@ -450,6 +450,6 @@ def _names(key: str, given: Collection[str]) -> list[str]:
 
 def _flag(key: str, given: bool) -> bool:
     """Return an argument that is True or False; UmcError if it is something else."""
-    if not isinstance(given, bool | np.bool_):
+    if not isinstance(given, (bool, np.bool_)):
         raise UmcError(f"{key} is {shown(given)}; give True or False")
     return bool(given)

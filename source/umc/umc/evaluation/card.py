@@ -24,8 +24,9 @@ from umc.faults import find_scenario
 from umc.rl.checkpoint import interface_of
 from umc.utils.config import FileModel, OpenFile, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import fingerprint, read_json, sha256
+from umc.utils.io import fingerprint, sha256
 from umc.utils.naming import display_name
+from umc.utils.text import read_json
 
 if TYPE_CHECKING:
     from umc.evaluation.session import Session

@@ -18,7 +18,8 @@ import torch
 
 from umc.evaluation.devices import SCALE
 from umc.utils.config import FileModel, validated
-from umc.utils.io import read_json, write_json
+from umc.utils.io import write_json
+from umc.utils.text import read_json
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

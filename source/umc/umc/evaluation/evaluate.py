@@ -29,9 +29,10 @@ from umc.utils.config import FileModel, FolderName, read_overrides, validated
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.executor import ray_executor
-from umc.utils.io import fingerprint, read_json, write_json
+from umc.utils.io import fingerprint, write_json
 from umc.utils.outputs import require_writable
 from umc.utils.process import LOCK, lock_folder
+from umc.utils.text import read_json
 
 CPU_ENVS = 256
 """Envs without ``--num_envs`` on a CPU."""

@@ -36,7 +36,7 @@ from umc.faults.schedule import FaultSchedule
 from umc.faults.state import FaultState
 from umc.utils.config import first_mistake
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import MAX_BYTES, parse_json, read_text
+from umc.utils.text import MAX_BYTES, parse_json, read_text
 
 FORMAT = "umc_fault_ledger"
 """Key of the header that holds the format's version."""

@@ -46,7 +46,8 @@ from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_n
 from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import read_json, read_text, sha256
+from umc.utils.io import sha256
+from umc.utils.text import read_json, read_text
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

@@ -19,7 +19,8 @@ from umc.rl.models import MaskedModel
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import leaves, read_text, sha256
+from umc.utils.io import leaves, sha256
+from umc.utils.text import read_text
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv

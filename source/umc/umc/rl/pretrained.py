@@ -15,7 +15,8 @@ from umc.rl.agents import AGENTS, agent_spec
 from umc.utils.cli import did_you_mean
 from umc.utils.config import FileModel, FolderName, OpenFile, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import read_json, sha256
+from umc.utils.io import sha256
+from umc.utils.text import read_json
 
 PRETRAINED = "pretrained"
 """What ``--checkpoint`` takes for a pretrained policy; ``pretrained:a1_mlp_stage1`` names one."""

@@ -24,11 +24,12 @@ from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import read_json, sha256, write_json
+from umc.utils.io import sha256, write_json
 from umc.utils.naming import entry_point, experiment_folder, experiment_name, run_stamp
 from umc.utils.outputs import require_writable
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
+from umc.utils.text import read_json
 
 STATE = "state.json"
 FORMAT = 2

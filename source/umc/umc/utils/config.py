@@ -25,7 +25,7 @@ from pydantic import (
 from umc.utils.cli import did_you_mean
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError, shown
-from umc.utils.io import MAX_DEPTH, MAX_INTEGER, read_text
+from umc.utils.text import MAX_DEPTH, MAX_INTEGER, read_text
 
 
 class FileModel(BaseModel):
@@ -132,7 +132,7 @@ _TupleLoader.add_constructor(_TUPLE, _TupleLoader.construct_tuple)
 def read_yaml(text: str, where: str, tuples: bool = False) -> Any:
     """Parse YAML of plain types; raise a one-line UmcError that names ``where`` if it is not, or too large.
 
-    Before it builds anything it refuses nesting beyond :data:`umc.utils.io.MAX_DEPTH`, tags, and aliases that make a
+    Before it builds anything it refuses nesting beyond :data:`umc.utils.text.MAX_DEPTH`, tags, and aliases that make a
     small file large. With ``tuples`` it takes the one tag that Isaac Lab's cfg files have.
     """
     try:

@@ -27,7 +27,9 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-_REPR = reprlib.Repr(maxlevel=2, maxdict=3, maxlist=4, maxtuple=4, maxstring=60, maxother=60, maxlong=30)
+_REPR = reprlib.Repr()
+_REPR.maxlevel, _REPR.maxdict, _REPR.maxlist, _REPR.maxtuple = 2, 3, 4, 4
+_REPR.maxstring, _REPR.maxother, _REPR.maxlong = 60, 60, 30
 
 
 def shown(value: Any) -> str:

@@ -18,8 +18,9 @@ from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 import umc
 from umc.utils.config import OpenFile, validated
 from umc.utils.errors import UmcError
-from umc.utils.io import read_json, write_json
+from umc.utils.io import write_json
 from umc.utils.naming import library_of
+from umc.utils.text import read_json
 
 RUN_FILE = "run.json"
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from pydantic import Field
 
 from umc.utils.config import FileModel, validated
-from umc.utils.io import read_json, write_json
+from umc.utils.io import write_json
+from umc.utils.text import read_json
 
 SMALL, LARGE = "small", "large"
 """Networks: MLPs and small transformers; all others."""
