@@ -258,7 +258,7 @@ def test_an_export_that_disagrees_is_not_put_in_place(a1, tmp_path, monkeypatch,
     with pytest.raises(UmcError, match="differs from torch"):
         export_checkpoint(checkpoint, tmp_path, env_cfg_of("UMC-A1-Stage2"))
     assert [file.read_bytes() for file in files] == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt", RUNNER]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt"]
 
 
 def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
