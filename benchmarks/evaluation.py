@@ -29,7 +29,7 @@ from umc.rl.pretrained import pretrained_folder
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = pretrained_folder() / "a1_mlp_stage1.pt"
 GROUND = "env.scene.terrain=flat"
-"""Ground of the policy's training."""
+"""Ground of all runs."""
 
 ONSETS = (10, 11, 12)
 """Onsets of the three settings [env steps], early enough for short runs."""

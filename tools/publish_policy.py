@@ -270,7 +270,8 @@ def metrics_of(path: Path, known: set[str]) -> dict[str, Any]:
         if report["checkpoint"]["sha256"] not in known:
             raise UmcError(f"{path} is about {report['checkpoint']['path']}, another file; evaluate this one")
         return {"healthy": {**_conditions(report), "robots": report["num_envs"], **report["gait"]}}
-    figures = next((one for one in report["policies"] if one["about"].get("sha256") in known), None)
+    oracle = [one for one in report["policies"] if one["about"].get("detection", "oracle") == "oracle"]
+    figures = next((one for one in oracle if one["about"].get("sha256") in known), None)
     if figures is None:
         raise UmcError(f"{path} does not hold this policy; evaluate it with scripts/evaluate.py --checkpoint")
 

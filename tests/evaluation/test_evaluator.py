@@ -33,7 +33,7 @@ from umc.evaluation.session import open_session, prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
-from umc.utils.executor import FOLDER, LocalExecutor
+from umc.utils.executor import FOLDER, LocalExecutor, Result
 
 PROTOCOL = protocol_for("a1")
 
@@ -177,7 +177,7 @@ def test_another_source_of_detection_is_another_report(tmp_path):
     one = SimpleNamespace(sha256="0", stem="model_0")
 
     def folder(*sources):
-        options = SimpleNamespace(sweep=None, detection=sources or None, logs=tmp_path)
+        options = SimpleNamespace(sweep=None, detection=sources or None, logs=tmp_path, quick=False)
         session = SimpleNamespace(
             checkpoints=[one] * max(1, len(sources)),
             checkpoint=tmp_path / "run" / "model_0.pt",
@@ -269,7 +269,9 @@ def test_policies_of_others_travel_to_workers_with_what_describes_them(tmp_path)
 
 def test_a_worker_with_other_code_refuses(session):
     with pytest.raises(UmcError, match="another version of umc"):
-        simulate_plan(session, {"code": "other", "protocol": {}, "num_envs": 1, "episodes": 1, "parts": []})
+        simulate_plan(
+            session, {"code": "other", "device": "cpu", "protocol": {}, "num_envs": 1, "episodes": 1, "parts": []}
+        )
 
 
 @pytest.mark.engine
@@ -379,3 +381,40 @@ def test_batches_of_other_code_are_simulated_again_and_those_of_another_report_a
         before = after
     (package / "faults" / "new.py").write_text("")
     assert code_fingerprint(package) != before
+
+
+def test_a_worker_on_another_device_refuses(session):
+    plan = {"code": code_fingerprint(), "device": "cuda", "protocol": {}, "num_envs": 1, "episodes": 1, "parts": []}
+    with pytest.raises(UmcError, match="give --device cpu"):
+        simulate_plan(session, plan)
+
+
+def test_what_a_worker_that_fails_had_finished_is_kept(session, tmp_path, monkeypatch):
+    evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path)
+    first, *_ = evaluator.missing()
+    ended = Result(137, "killed", {first.output: b"finished"})
+    monkeypatch.setattr("umc.evaluation.evaluator.run_all", lambda executor, jobs: [(0, ended)])
+    with pytest.raises(UmcError, match="ended with 137"):
+        evaluator.simulate_on(SimpleNamespace(count=1), evaluator.missing(), [])
+    assert first.path.read_bytes() == b"finished"
+
+
+def test_a_detector_that_was_trained_again_is_another_condition(names, session, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(session.env_cfg.detection, "file", str(tmp_path / "detector.pt"))
+    for content in (b"first", b"second"):
+        (tmp_path / "detector.pt").write_bytes(content)
+        found += names()
+    assert len(set(found)) == len(found)
+
+
+def test_another_protocol_and_a_quick_run_replace_no_report():
+    session = SimpleNamespace(
+        checkpoints=[SimpleNamespace(stem="model_0")],
+        checkpoint=Path("run/model_0.pt"),
+        options=SimpleNamespace(sweep=None, detection=None, quick=False),
+    )
+    found = [str(_default_folder(session, name, "evaluation")) for name in ("umc_paper", "real_world")]
+    session.options.quick = True
+    found.append(str(_default_folder(session, "umc_paper", "evaluation")))
+    assert found == [f"run/evaluation/model_0{end}" for end in ("", "_real_world", "_quick")]

@@ -161,3 +161,9 @@ def test_energy_per_metre_is_all_work_over_all_distance():
     })  # fmt: skip
     assert score(both, (1,), DT)["energy_per_metre"] == pytest.approx(20.0 / (10 * DT))
     assert score(idle, (1,), DT)["energy_per_metre"] is None
+
+
+@pytest.mark.parametrize("ahead", [1.0, -1.0])
+def test_a_robot_that_is_to_walk_backwards_recovers_as_one_that_walks_ahead(ahead):
+    keeps, stops = walk([0.5 * ahead] * 300, onset=100), walk([0.5 * ahead] * 100 + [0.0] * 200, onset=100)
+    assert (keeps.recovery.item(), stops.recovery.item()) == (0, NOT_RECOVERED)

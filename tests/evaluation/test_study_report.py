@@ -17,10 +17,11 @@ from umc.evaluation.arguments import HEALTHY
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.grid import apply_grid
 from umc.evaluation.metrics import Outcome
-from umc.evaluation.protocol import protocol_for
+from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.report import score_table, study_files, summary, write_all, write_study_report
 from umc.evaluation.report.paper import departures, paper_tables
 from umc.evaluation.report.renderers import Cell, Row, Table, printed, ranks, render
+from umc.evaluation.report.screen import healthy_falls
 from umc.evaluation.report.tables import ablation_tables, left_out_table, main_table
 from umc.training.sweep_file import read_sweep_file
 from umc.utils.console import escape_markdown
@@ -316,3 +317,16 @@ def test_ranks_numbers_and_a_table_of_one_row():
     assert r"a|b & \textbf{5\%} {\scriptsize [1, 9]} \\" in latex
     assert r"failed $\downarrow$" in latex
     assert "<td><b>5%</b> <small>[1, 9]</small></td>" in table.html()
+
+
+def test_a_protocol_with_scenarios_of_its_own_is_reported(study):
+    own = protocol_for("a1", name="real_world")
+    assert own.conditions
+    files = study_files(replace(study, protocol=replace(own, settings=study.protocol.settings)), resamples=20)
+    assert "report.html" in files
+    assert healthy_falls(replace(study, protocol=own)) is not None
+
+
+def test_settings_that_differ_in_the_terrain_are_rows_of_their_own(study):
+    settings = tuple(Setting(1, 75, terrain) for terrain in (100, 25, 75))
+    assert len({setting.name for setting in settings}) == 3

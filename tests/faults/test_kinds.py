@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
 from umc.faults.apply import CommandChannel, ImuChannel
-from umc.faults.kinds import CommandContext, MotionContext, SensorContext, rom_window
+from umc.faults.kinds import LONGEST_DELAY, CommandContext, MotionContext, SensorContext, rom_window
 from umc.utils.errors import UmcError
 
 SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])
@@ -191,3 +191,23 @@ def test_a_dead_sensor_hides_other_faults_and_a_frozen_one_hides_noise(scenario,
         )
         signal = kind.read(signal, context)
     assert signal[0].tolist() == [value, 2.0, value]
+
+
+def test_no_target_is_older_than_the_longest_delay():
+    class Late(type(find_kind("delayed"))):
+        def deliver(self, target, context):
+            return torch.where(context.on, context.sent(torch.full_like(context.age, LONGEST_DELAY + 5)), target)
+
+    state = FaultState(
+        FaultSchedule(["a", "b"], scenario="delayed", severity={"delayed": 1}, num_joints=(2, 2), onset=1), 1
+    )
+    line = CommandChannel(state)
+    assert line.can_fail
+    line._kinds = [Late()]
+    last = torch.zeros(3, 1, 2)
+    state.reset(torch.arange(1))
+    for step in range(1, 40):
+        state.advance(torch.tensor([step]), torch.zeros(1, 2))
+        arrived = line.send(torch.full((3, 1, 2), float(step)), last)
+        last = torch.full((3, 1, 2), float(step)) if arrived is None else arrived[1]
+    assert last.unique().tolist() == [39 - LONGEST_DELAY]

@@ -19,6 +19,7 @@ from umc.faults import (
     inject_fault,
     read_ledger,
 )
+from umc.faults.apply import SensorChannel
 from umc.faults.ledger_lines import MOST_FAULTS
 from umc.utils.errors import UmcError
 
@@ -332,3 +333,44 @@ def test_invalid_faults_are_refused_and_change_nothing():
     state = FaultState(run.schedule, 1)
     with pytest.raises(UmcError, match="reset the environment first"):
         inject_fault(state, 0, 0, find_kind("dead"), 0.0)
+
+
+def test_a_fault_that_is_made_and_taken_back_in_one_step_leaves_a_ledger_that_can_be_read(tmp_path):
+    run = Run(tmp_path / "ledger.jsonl", scenario="effort", num_joints=(2, 2), onset=2)
+    run.go(4)
+    joint = int(run.state.joints[0].nonzero()[0])
+    run.hit(0, joint, "rom", 0.5)
+    run.heal(0, joint)
+    run.go(2)
+    assert not run.state.live[0, :, joint].any()
+    read_ledger(tmp_path / "ledger.jsonl")
+
+
+def test_a_manual_fault_freezes_the_reading_before_it_as_its_replay_does(tmp_path):
+    def readings(run, manual):
+        channel, found = SensorChannel("position", 0.02), []
+        for step in range(7):
+            if step:
+                if manual and step == 4:
+                    run.hit(1, 2, "frozen")
+                run.go()
+            found.append(channel.read(run.state, torch.full((ENVS, 5), float(step)))[1, 2].item())
+        return found
+
+    schedule = {"scenario": "effort", "num_joints": (2, 2), "onset": 2}
+    recorded = readings(Run(tmp_path / "ledger.jsonl", **schedule), manual=True)
+    assert recorded == [0, 1, 2, 3, 3, 3, 3]
+    replay = Run(source=FaultReplay(tmp_path / "ledger.jsonl", JOINTS), **schedule)
+    assert readings(replay, manual=False) == recorded
+
+
+def test_a_kind_that_is_injected_changes_no_columns_of_the_planned_ones_and_no_later_reset():
+    run = Run(scenario="effort", num_joints=(2, 2), onset=2)
+    with torch.inference_mode():
+        run.go()
+        run.hit(0, 1, "rom", 0.5)
+        run.go(2)
+    assert run.state.live.shape[1] == 2
+    assert torch.equal(run.state.live_planned, run.state.live_fault("effort").on[:, None])
+    run.reset()
+    run.go(3)

@@ -412,3 +412,15 @@ def test_a_robot_has_enough_physx_iterations_and_keeps_more(iterations, after):
     assert tuple(getattr(found, name) for name in names) == after
     with pytest.raises(UmcError, match="spawn it from a file"):
         prepare_robot(ArticulationCfg(prim_path="/World/Robot", spawn=None))
+
+
+def calves(env, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot", joint_names=[".*_calf_joint"])) -> torch.Tensor:
+    return env.scene[asset_cfg.name].data.joint_pos.torch[:, asset_cfg.joint_ids]
+
+
+def test_a_function_whose_default_names_joints_shows_them_alone():
+    cfg = go2()
+    cfg.observations.policy.joint_pos = ObservationTermCfg(func=calves)
+    add(cfg, quantities={calves: "position"}, groups=["policy"])
+    assert cfg.observations.policy.joint_pos.params["asset_cfg"].joint_names == [".*_calf_joint"]
+    assert cfg.observations.policy.joint_vel.params.get("asset_cfg") is None

@@ -42,7 +42,10 @@ def test_the_blocks_make_tasks():
     assert list(vars(cfg.actions))[-1] == "command_faults"
     groups = run("joint_groups")["cfg"].events.faults.params["joint_groups"]
     assert groups == {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
-    mdp.fault_curriculum(run("fault_curriculum")["cfg"].curriculum.faults, None)
+    schedule = FaultSchedule(["hip", "knee"], severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0}, num_joints=(1, 2))
+    faults = SimpleNamespace(func=SimpleNamespace(schedule=schedule))
+    manager = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: faults)
+    mdp.fault_curriculum(run("fault_curriculum")["cfg"].curriculum.faults, SimpleNamespace(event_manager=manager))
 
 
 @pytest.mark.usefixtures("no_new_kinds")

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fault_env import UnstartedEnv
+from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from umc import mdp
-from umc.faults import FaultSchedule, FaultState
+from umc.faults import FaultSchedule, FaultState, JointLimits
 from umc.mdp.curricula import has_fault_curriculum
 from umc.utils.errors import UmcError
 
@@ -121,3 +123,47 @@ def test_a_task_whose_curriculum_changes_faults_is_known():
     assert has_fault_curriculum(SimpleNamespace(curriculum={"failures": sampling, "other": None}))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=None))
+
+
+@pytest.mark.parametrize("ratios", [(1, 0, 0), {"dead+noise": 1.0}])
+def test_a_later_stage_that_is_wrong_is_refused_at_the_start(ratios):
+    with pytest.raises(UmcError):
+        Training(stages=[(0, (1, 0, 0, 0)), (5000, ratios)])
+
+
+def test_a_curriculum_of_ones_own_that_is_a_fault_curriculum_counts_as_one():
+    own = type("own", (mdp.fault_curriculum,), {})
+    assert has_fault_curriculum(SimpleNamespace(curriculum={"own": SimpleNamespace(func=own)}))
+
+
+def test_joint_faults_reach_physics_whatever_raises_their_odds(monkeypatch):
+    """A function of the user's may call set_ratios; nothing in the cfg says so."""
+    written = []
+
+    class Writer:
+        def __init__(self, asset):
+            self.nominal = JointLimits(*(torch.full((4,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
+            self.healthy = JointLimits(*(column.expand(2, 4) for column in vars(self.nominal).values()))
+
+        def restore(self, envs):
+            pass
+
+        def write(self, *limits):
+            written.append(limits)
+
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", Writer)
+    cfg = UnitreeGo2FlatEnvCfg()
+    severity = {"rom": 0.3, "effort": 5.0, "velocity": 3.0}
+    mdp.add_faults(cfg, severity=severity, ratios=(1, 0, 0, 0), num_joints=(1, 2), onset=1)
+    env = UnstartedEnv(cfg)
+    env.episode_length_buf = torch.zeros(2, dtype=torch.long)
+    env.scene["robot"].data = SimpleNamespace(joint_pos=SimpleNamespace(torch=torch.zeros(2, 4)))
+    env.scene["robot"].cfg = SimpleNamespace(spawn=None)
+    term = mdp.joint_faults(cfg.events.faults, env)
+    assert term.writer is None
+    term.schedule.set_ratios((0, 0, 0, 1))
+    term.reset_faults(slice(None))
+    env.episode_length_buf += 1
+    term(env, None)
+    assert term.state.has_joint_fault.any()
+    assert written

@@ -162,3 +162,10 @@ def test_what_only_a_policy_that_umc_did_not_train_reads_needs_no_mirror_image()
     manager.active_terms["external"], manager.group_obs_term_dim["external"] = ["term_0_clock"], [(5, 7)]
     manager.group_obs_concatenate["external"] = False
     assert "external" not in mirror_of(env).observations(env.groups)
+
+
+def test_joints_that_do_not_say_on_which_side_they_are_have_no_mirror_image():
+    for names in (["LF_HAA", "RF_HAA"], ["hip_left", "hip_right"], ["FL_hip_joint", "FR_hip_joint", "BL_hip_joint"]):
+        with pytest.raises(UmcError, match="leave mirror off"):
+            mirrored_joints(names)
+    assert mirrored_joints(["HL_hip_joint", "HR_hip_joint", "torso_joint"]) == ([1, 0, 2], [-1.0, -1.0, -1.0])

@@ -308,3 +308,14 @@ def test_unknown_robots_and_missing_files_are_refused(tmp_path):
         robot_mjcf("spot")
     with pytest.raises(UmcError, match="cannot read"):
         load_robot(tmp_path / "none.xml", 0.005)
+
+
+@pytest.mark.parametrize("value", [np.nan, 3000.0])
+def test_a_joint_that_diverges_under_a_limit_ends_no_rollout(value):
+    kind = a1()
+    robot, slow = Robot(kind), kind.bounds.velocity.copy()
+    slow[0] = 3.0
+    robot.limit(replace(kind.bounds, velocity=slow))
+    robot.data.qpos[kind.qpos[0]] = value
+    robot.step(POSE)
+    assert robot.finite == np.isfinite(value)

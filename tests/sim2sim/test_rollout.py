@@ -19,10 +19,10 @@ from umc.deploy.export import export_checkpoint
 from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.pushes import PUSH_EVERY, pushes
-from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, load_study
+from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, assign_envs, load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
-from umc.sim2sim.agreement import agreement, agreement_table, ledger_agreement, pair_up
+from umc.sim2sim.agreement import agreement, agreement_table, find_result, ledger_agreement, pair_up
 from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
 from umc.sim2sim.study import about, episode_batch, evaluate, ledger_rollout, protocol_rollout
@@ -289,3 +289,19 @@ def test_without_a_protocol_each_robot_has_its_own():
     add_arguments(parser)
     protocols = [protocol_for(robot, name=parser.parse_args([]).protocol).name for robot in ("a1", "go2", "solo12")]
     assert protocols == ["umc_paper", "any_robot", "any_robot"]
+
+
+def test_a_policy_is_compared_with_its_evaluation_under_the_oracle(tmp_path):
+    study = made_study([int(Outcome.UP)] * 4)
+    policies = tuple(
+        replace(study.policies[0], label=one, about={"sha256": "x", "detection": one}) for one in ("none", "oracle")
+    )
+    save_study(tmp_path / STUDY, replace(study, policies=policies))
+    assert find_result(tmp_path, {"checkpoint": {"sha256": "x", "file": "a.pt"}})[1].about["detection"] == "oracle"
+
+
+def test_settings_with_one_seed_have_the_same_robots():
+    study = made_study([int(Outcome.UP)] * 8)
+    one = replace(study.protocol, settings=tuple(Setting(1, onset) for onset in (5, 6)))
+    run = replace(study.policies[0].run, cell=torch.arange(4).repeat(2), member=torch.arange(8) // 4)
+    assert agreement(one, run, run)[-1].rates[0].difference.count == 2

@@ -28,11 +28,17 @@ EXAMPLES = (
 HERE_ALONE = "--detection is for evaluations in this process; leave out --ray and --healthy"
 GAIT_ALONE = "--healthy measures the gait of one policy, without faults and by itself; leave out --"
 
+REPORT_ALONE = "a report is written of what was simulated, and --labels changes names alone; leave out --"
+SIMULATED = ("checkpoint", "policy", "task", "out", "protocol", "scenarios", "episodes", "num_envs", "radii", "sweep")
+SIMULATED += ("seed", "detection", "healthy", "quick", "share", "ray")
+"""Flags that decide what is simulated, or where it is written."""
+
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({"detection", flag}, HERE_ALONE) for flag in ("ray", "healthy")),
     *(({"healthy", flag}, GAIT_ALONE + flag) for flag in ("episodes", "scenarios", "labels", "share", "ray")),
     ({"share", "ray"}, "--share is simulated by this process, --ray by workers; leave one of them out"),
     ({"ray_address", "no_ray"}, "--ray_address needs --ray WORKERS"),
+    *(({"report_only", flag}, REPORT_ALONE + flag) for flag in SIMULATED),
 )
 """Flags that do not go together, and what the user is told."""
 
@@ -88,6 +94,8 @@ def main(argv: list[str]) -> int:
         from umc.evaluation.evaluate import evaluate, report_again
 
     if options.report_only is not None:
+        if overrides:
+            raise UmcError(f"{overrides[0]} has no effect on the report of a simulation; leave it out")
         report_again(options.report_only, options.labels)
     else:
         evaluate(options, overrides, launcher_arguments(argv))

@@ -18,7 +18,7 @@ from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_sha
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.labels import own_labels
-from umc.evaluation.protocol import Protocol, disturbances, protocol_for
+from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, disturbances, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, report_study
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
@@ -121,6 +121,7 @@ class SharePlan(FileModel):
     """What :meth:`Evaluator.simulate_on` asks of another process."""
 
     code: str
+    device: str
     protocol: dict[str, Any]
     num_envs: PositiveInt
     episodes: PositiveInt
@@ -138,6 +139,11 @@ def simulate_plan(session: Session, plan: Any) -> None:
     checked = validated(SharePlan, plan, "the plan of this worker")
     if checked.code != code_fingerprint():
         raise UmcError("this worker has another version of umc; install the same one on all machines")
+    if checked.device != (own := session.device.split(":")[0]):
+        raise UmcError(
+            f"this worker simulates on {own}, and its results would count as those of {checked.device}; "
+            f"give --device {own}, on a machine that has it, or --device {checked.device}"
+        )
     with quiet():
         protocol = protocol_of(checked.protocol)
         evaluator = Evaluator(session, protocol, checked.num_envs, checked.episodes, session.options.out)
@@ -228,7 +234,12 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
 def _default_folder(session: Session, name: str, folder: str) -> Path:
     sources = session.options.detection or ()
     if len(session.checkpoints) == 1 and session.options.sweep is None and not sources:
-        return results_folder(session.checkpoint) / folder / session.checkpoints[0].stem
+        words = (
+            session.checkpoints[0].stem,
+            "" if name == DEFAULT_PROTOCOL else name,
+            "quick" if session.options.quick else "",
+        )
+        return results_folder(session.checkpoint) / folder / "_".join(filter(None, words)).replace(" ", "_")
     described = [one.stem for one in session.checkpoints if isinstance(one, External)]
     which = fingerprint([*(one.sha256 for one in session.checkpoints), *described, *sources])[:8]
     return session.options.logs / folder / f"{name.replace(' ', '_')}_{session.info.robot}_{which}"

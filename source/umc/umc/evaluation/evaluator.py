@@ -11,7 +11,7 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from umc.utils import process
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, Executor, Job, run_all
-from umc.utils.io import atomic_write, fingerprint, read_torch, write_torch
+from umc.utils.io import atomic_write, fingerprint, read_torch, sha256, write_torch
 
 PARTS = "partial"
 """Folder, inside that of the report, of finished batches."""
@@ -210,13 +210,14 @@ class Evaluator:
         count = min(executor.count, len(parts))
         shares = [parts[number::count] for number in range(count)]
         for done, (number, result) in enumerate(run_all(executor, [self._job(one, arguments) for one in shares]), 1):
+            for part in shares[number]:
+                if part.output in result.files:  # of a worker that failed, too
+                    with atomic_write(part.path) as file:
+                        file.write(result.files[part.output])
             if result.code != 0:
                 raise UmcError(
                     f"a worker ended with {result.code}: {result.output}; after a fix the same command goes on"
                 )
-            for part in shares[number]:
-                with atomic_write(part.path) as file:
-                    file.write(result.files[part.output])
             print(f"{count - done} of {count} workers still at work", flush=True)
 
     def _job(self, parts: Sequence[Part], arguments: Sequence[str]) -> Job:
@@ -236,6 +237,7 @@ class Evaluator:
                 inputs[f"{number}/{AGENT_FILE}"] = agent.read_bytes()
         plan = {
             "code": code_fingerprint(),
+            "device": self.session.device.split(":")[0],
             "protocol": self.protocol.describe(),
             "episodes": self.batches.episodes,
             "num_envs": self.batches.num_envs,
@@ -281,6 +283,7 @@ class Evaluator:
             "task": self.session.task,
             "protocol": self.protocol.describe(),
             "env": env,
+            "files": [sha256(path) for path in _files(env)],
             "device": device,
             "versions": versions(),
             "code": code_fingerprint(),
@@ -293,12 +296,15 @@ class Evaluator:
 
     def _about(self) -> dict[str, Any]:
         from umc.tasks.task_cfg import physics_name
+        from umc.terrains import ground_name
         from umc.utils.provenance import git_state, now, versions
 
         session = self.session
+        terrain = getattr(session.env_cfg.scene, "terrain", None)
         return {
             "task": session.task,
             "physics": physics_name(session.env_cfg),
+            "ground": "none" if terrain is None else ground_name(terrain),
             "device": session.device,
             "num_envs": self.batches.num_envs,
             "batches": self.batches.count,
@@ -312,6 +318,16 @@ class Evaluator:
             "git": git_state(),
             "versions": versions(),
         }
+
+
+def _files(values: Any) -> Iterator[Path]:
+    """Yield the files of robots and detectors that a cfg names."""
+    if isinstance(values, list | tuple):
+        values = dict(enumerate(values))
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        if key in ("usd_path", "file") and isinstance(value, str) and Path(value).is_file():
+            yield Path(value)
+        yield from _files(value)
 
 
 def code_fingerprint(package: Path | None = None) -> str:

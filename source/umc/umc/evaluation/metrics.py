@@ -371,7 +371,8 @@ class EpisodeRecorder:
         self._speed_after += torch.where(walks, step.forward_velocity, 0.0)
         self._error_after += torch.where(walks, step.velocity_error, 0.0)
         self._energy += torch.where(walks, step.work, 0.0)
-        slow = self._average_speed < RECOVERED * self._speed_sum / self._steps_before.clamp(min=1)
+        ahead = self._speed_sum.sign()  # backwards where the command is
+        slow = ahead * self._average_speed < RECOVERED * self._speed_sum.abs() / self._steps_before.clamp(min=1)
         self._last_slow = torch.where(walks & slow, self._steps_after, self._last_slow)
 
     def episodes(self) -> Episodes:

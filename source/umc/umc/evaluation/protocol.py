@@ -52,6 +52,7 @@ class Setting:
     def name(self) -> str:
         """What tables call it."""
         words = [f"seed {self.seed}", f"onset {self.onset}"]
+        words += [] if self.perlin_seed is None else [f"terrain {self.perlin_seed}"]
         for kind, value in self.severity.items():
             is_fraction = isinstance(value, Mapping) and set(value) == {"fraction"}
             words.append(f"{kind} {value['fraction']} of healthy" if is_fraction else f"{kind} {value}")

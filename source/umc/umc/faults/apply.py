@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import torch
 
 from umc.faults.kinds import (
+    KINDS,
     LONGEST_DELAY,
     CommandContext,
     CommandKind,
@@ -45,8 +48,11 @@ class SensorChannel:
 
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
         """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
-        for kind in state.kinds:
-            if not isinstance(kind, SensorKind) or self.quantity not in kind.quantities:
+        for kind in _acting(tuple(state.kinds), SensorKind, tuple(KINDS.values())):
+            if self.quantity not in kind.quantities:
+                continue
+            if kind not in state.kinds:
+                self._held[kind.name] = signal.clone()
                 continue
             live = state.live_fault(kind.name)
             on = self._mine(live.on)
@@ -75,8 +81,11 @@ class ImuChannel(SensorChannel):
 
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
         """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
-        for kind in state.kinds:
-            if not isinstance(kind, ImuKind) or self.quantity not in kind.quantities:
+        for kind in _acting(tuple(state.kinds), ImuKind, tuple(KINDS.values())):
+            if self.quantity not in kind.quantities:
+                continue
+            if kind not in state.kinds:
+                self._held[kind.name] = signal.clone()
                 continue
             live = state.live_fault(kind.name)
             on = live.on[self._envs].any(dim=1, keepdim=True)
@@ -96,6 +105,17 @@ class ImuChannel(SensorChannel):
             )
             signal = kind.read(signal, context)
         return signal
+
+
+@cache
+def _acting(planned: tuple[FaultKind, ...], of: type[Any], known: tuple[FaultKind, ...]) -> tuple[Any, ...]:
+    """Return the kinds of a class that are planned, and those that remember readings, in their order.
+
+    A manual fault may be the first of its kind, and a frozen sensor repeats the reading before it.
+    """
+    kinds = {kind.name: kind for kind in known if isinstance(kind, of) and kind.remembers}
+    kinds.update({kind.name: kind for kind in planned if isinstance(kind, of)})
+    return tuple(sorted(kinds.values(), key=lambda kind: (kind.rank, kind.name)))
 
 
 class CommandChannel:
@@ -198,9 +218,9 @@ class CommandChannel:
         return self._state.uniform(stream, ago=ago, shared=shared)[self._envs]
 
     def _sent_before(self, steps: torch.Tensor) -> torch.Tensor:
-        """Targets sent a number of env steps ago, or the episode's first if there were fewer."""
+        """Targets sent a number of env steps ago, up to LONGEST_DELAY, or the episode's first if there were fewer."""
         assert self._sent is not None
         assert self._num_sent is not None
-        steps = torch.minimum(steps, self._num_sent[:, None])
+        steps = torch.minimum(steps.clamp(max=LONGEST_DELAY), self._num_sent[:, None])
         slot = ((self._newest - steps) % len(self._sent)).expand(1, *self._sent.shape[1:])
         return self._sent.gather(0, slot).squeeze(0)

@@ -66,7 +66,8 @@ def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[
     changed, moved = [], False
     for number in _open(state, env, joint):
         plan = state.plan
-        if joint is None or (not moved and int(plan.joints[env, number].sum()) == 1):
+        made_now = int(plan.onset[env, number]) > now
+        if joint is None or made_now or (not moved and int(plan.joints[env, number].sum()) == 1):
             _end(state, env, number, now)
             changed.append(number)
             continue

@@ -224,8 +224,8 @@ class FaultSchedule:
         middle = torch.full((1, len(self.joint_names)), 0.5, device=self.device)
         return float(self._severities[kind].sample(middle, 1.0)[0, joint])
 
-    def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
-        """Change the ratios of all plans from now on; raises UmcError if scenarios are assigned, or one is new."""
+    def checked_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> dict[str, float]:
+        """Return ratios by scenario; raises UmcError where :meth:`set_ratios` does."""
         if self._assigned is not None:
             raise UmcError(
                 "scenarios are assigned to envs here, which no ratios change; leave the fault curriculum out"
@@ -235,8 +235,12 @@ class FaultSchedule:
         unknown = [name for name in odds if find_scenario(name, self._cfg.scenarios).name not in known]
         if unknown:
             raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, even with odds of 0")
+        return dict(odds)
+
+    def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
+        """Change the ratios of all plans from now on; raises UmcError if scenarios are assigned, or one is new."""
+        self._set_odds(self.checked_ratios(ratios))
         self.changes += 1
-        self._set_odds(odds)
 
     def set_level(self, level: float) -> None:
         """Change the share of the full severity, from 0 to 1, for all plans from now on.

@@ -113,6 +113,11 @@ class FaultState:
         self._memory = self._full((envs, kinds, joints), 0.0)
 
     @property
+    def live_planned(self) -> torch.Tensor:
+        """Faults that are on, of the kinds that the source plans, whatever is injected. Shape is (E, K, J)."""
+        return self.live[:, self._places] if len(self._places) < len(self.kinds) else self.live
+
+    @property
     def active(self) -> torch.Tensor:
         """Envs that have a fault now. Shape is (E,)."""
         return self.faults_on.any(dim=1)
@@ -178,6 +183,7 @@ class FaultState:
             live.index_fill_(0, env_ids, 0)
         self._switched_at = None
 
+    @torch.inference_mode(False)  # resets outside inference mode change what is made here
     def make_room(self, num_faults: int, kinds: Iterable[FaultKind] = ()) -> None:
         """Make room for so many faults in an episode and for more kinds; plans and live faults stay as they are."""
         num_faults = max(num_faults, self.plan.onset.shape[1])

@@ -33,6 +33,8 @@ class fault_curriculum(ManagerTermBase):
         firsts = [first for first, _ in self._stages]
         if firsts != sorted(set(firsts)):
             raise UmcError(f"the stages of a fault curriculum must start one after another; they start at {firsts}")
+        for _, ratios in self._stages:
+            fault_term(env).schedule.checked_ratios(ratios)
         self._ramp: Any = cfg.params.get("level_ramp")
         if self._ramp is not None and not 0 <= self._ramp[0] < self._ramp[1]:
             raise UmcError(f"level_ramp {self._ramp} must be a first and a later last env step")
@@ -110,4 +112,5 @@ def has_fault_curriculum(env_cfg: Any) -> bool:
     terms = entries(env_cfg.curriculum).values() if getattr(env_cfg, "curriculum", None) is not None else ()
     # a cfg that went through Hydra names its functions
     functions = [func for term in terms if (func := getattr(term, "func", None)) is not None]
-    return any((string_to_callable(func) if isinstance(func, str) else func) in CURRICULA for func in functions)
+    found = [string_to_callable(func) if isinstance(func, str) else func for func in functions]
+    return any(isinstance(func, type) and issubclass(func, CURRICULA) for func in found)

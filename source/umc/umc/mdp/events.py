@@ -140,6 +140,8 @@ class joint_faults(ManagerTermBase):
     def reset_faults(self, env_ids: torch.Tensor | slice) -> None:
         """Restore the physics of some envs and plan their next faults."""
         ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
+        if self.source.has_faults and any(isinstance(kind, JointKind) for kind in self.source.kinds):
+            self.prepare_limits()  # a curriculum of the user's may have raised odds that were 0
         if self.writer is not None:
             envs = torch.zeros_like(self._pending)
             envs.index_fill_(0, ids, True)  # envs[ids] = True would upload the number, and wait for the GPU

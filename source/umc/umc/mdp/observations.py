@@ -67,7 +67,15 @@ class _Sensor(ManagerTermBase):
         func = params["func"]
         # a cfg that went through Hydra names its functions
         self._func: Callable[..., torch.Tensor] = string_to_callable(func) if isinstance(func, str) else func
-        self._kwargs: dict[str, Any] = {**(params.get("func_params") or {})}
+        chosen = {
+            name: copy.deepcopy(one.default)
+            for name, one in inspect.signature(self._func).parameters.items()
+            if isinstance(one.default, SceneEntityCfg) and name != "asset_cfg"
+        }
+        self._kwargs: dict[str, Any] = {**chosen, **(params.get("func_params") or {})}
+        for value in self._kwargs.values():
+            if isinstance(value, SceneEntityCfg):  # Isaac Lab resolves those of a term's own parameters
+                value.resolve(env.scene)
         self._corrupts: bool | None = None
 
     def _signal(self, env: ManagerBasedEnv, noise: NoiseCfg | None) -> torch.Tensor:
@@ -110,6 +118,8 @@ class joint_sensor(_Sensor):
         joint_ids: Sequence[int] | slice = slice(None) if asset_cfg is None else asset_cfg.joint_ids
         self.reports_all = joint_ids == slice(None)
         """Whether it reports all joints of the robot in its order."""
+        if asset_cfg is not None and not isinstance(joint_ids, slice):
+            self.reports_all = list(joint_ids) == list(range(env.scene[asset_cfg.name].num_joints))
         self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
 
     @property
@@ -229,9 +239,9 @@ def fault_class(env: ManagerBasedEnv) -> torch.Tensor:
 def live_faults(env: ManagerBasedEnv) -> torch.Tensor:
     """Return 1 where a joint has a fault of a kind now, detected or not, else 0: privileged inputs of a critic.
 
-    Shape is (num_envs, num_kinds * num_joints): all joints for the first kind, then for the next.
+    Shape is (num_envs, num_kinds * num_joints): all joints for the first kind that the task plans, then for the next.
     """
-    return fault_term(env).advance().live.flatten(1).float()
+    return fault_term(env).advance().live_planned.flatten(1).float()
 
 
 def zeros(env: ManagerBasedEnv, width: int) -> torch.Tensor:

@@ -106,7 +106,8 @@ class SensorWrapper:
             raise UmcError(f"observation '{where}' is a joint_sensor already; faults have been added to this task")
         quantity = {**dict.fromkeys(UNSUPPORTED_TERMS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
         params: dict[str, Any] = dict(term.params)
-        selection = params.pop("asset_cfg", None) or default_asset(func)
+        given = params.pop("asset_cfg", None)
+        selection = given or default_asset(func)
         if quantity is None or (selection is not None and selection.name != self.asset_name):
             return None
         if func is lab.last_action:
@@ -116,10 +117,13 @@ class SensorWrapper:
             selection = self._joints_of(names)
         _check_quantity(func, quantity, where)
         wrapped = as_sensor(term, joint_sensor, func, quantity, params, where)
+        if given is None and selection is not None and func is not lab.last_action:
+            # a default that names joints is what the term shows, and Isaac Lab resolves it
+            selection = copy.deepcopy(selection) if selection != SceneEntityCfg(selection.name) else None
         if quantity != ACTION:
-            shown = selection if "asset_cfg" in term.params else None
-            self.selections[repr(shown and (shown.joint_names, shown.joint_ids, shown.preserve_order))] = shown
-        if selection is not None and (func is lab.last_action or "asset_cfg" in term.params):
+            shown = selection and (selection.joint_names, selection.joint_ids, selection.preserve_order)
+            self.selections[repr(shown)] = selection
+        if selection is not None:
             wrapped.params["asset_cfg"] = selection
         return wrapped
 

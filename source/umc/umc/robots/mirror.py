@@ -17,9 +17,12 @@ SIDES = (
 )
 """How a side is named (Unitree's and ODRI's robots), and what its mirror image is called."""
 
-TURNED = re.compile(r"_(?:[A-Za-z]*(?:roll|yaw)|HAA)(?:_joint)?$|^[FR][LR]_hip_joint$")
-"""Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``). A mirror changes the sign of
-their angle; pitch joints keep it."""
+MIDDLE = re.compile(r"^(?:waist|torso|trunk|spine|neck|head)(?:_|$)")
+"""Joints in the middle, which are their own mirror images."""
+
+TURNED = re.compile(r"_(?:[A-Za-z]*(?:roll|yaw)|HAA)(?:_joint)?$|^[FRH][LR]_hip_joint$|^torso_joint$")
+"""Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``), H1's ``torso``. A mirror
+changes the sign of their angle; pitch joints keep it."""
 
 
 def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]:
@@ -43,4 +46,9 @@ def _other_side(name: str) -> str:
     for side, other in SIDES:
         if side.search(name):
             return side.sub(other, name)
-    return name  # a joint in the middle
+    if MIDDLE.search(name):
+        return name
+    raise UmcError(
+        f"joint {name} does not say on which side it is: FL_, FR_, RL_, RR_, HL_, HR_, left_ and right_ are known, and "
+        "waist_, torso_, trunk_, spine_, neck_ and head_ in the middle; leave mirror off"
+    )

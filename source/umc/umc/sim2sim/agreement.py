@@ -28,6 +28,7 @@ from umc.evaluation.statistics import (
 )
 from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, json_values, load_study
 from umc.faults import Ledger
+from umc.faults.detection import SOURCES
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
 from umc.utils.io import without_nan, write_json
@@ -79,11 +80,14 @@ def find_result(path: Path, description: Mapping[str, Any]) -> tuple[Study, Poli
     study = load_study(path / STUDY if path.is_dir() else path)
     for result in study.policies:
         same = result.about.get("reads") == description.get("reads")
+        same &= result.about.get("detection", SOURCES[0]) == SOURCES[0]  # as MuJoCo's
         if same and result.about.get("sha256") == description["checkpoint"]["sha256"]:
             return study, result
     names = ", ".join(result.label for result in study.policies)
     file = description["checkpoint"]["file"]
-    raise UmcError(f"{path} has no result of {file}; it has {names}. Evaluate {file} and give that folder")
+    raise UmcError(
+        f"{path} has no result of {file} with the oracle; it has {names}. Evaluate {file} and give that folder"
+    )
 
 
 def require_same_conditions(first: Protocol, second: Protocol) -> None:
@@ -123,7 +127,8 @@ def agreement(protocol: Protocol, first: EpisodeBatch, second: EpisodeBatch) -> 
     rates = metrics_of(protocol.radii)[: len(protocol.radii) + 1]  # reached@k, then failed: the outcome
     flags = {rate.key: [rate.terms(run)[0].numpy()[valid] for run in runs] for rate in rates}
     cell, member = first.cell.numpy(), first.member.numpy()
-    robots = np.stack([cell // len(scenarios), member], axis=1)
+    seeds = np.array([setting.seed for setting, _ in protocol.cells])
+    robots = np.stack([seeds[cell], member], axis=1)
     unit = np.unique(robots, axis=0, return_inverse=True)[1].reshape(-1)
     return _rows(scenarios, (cell % len(scenarios))[valid], unit[valid], flags)
 

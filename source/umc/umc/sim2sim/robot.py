@@ -281,8 +281,10 @@ class Robot:
         # MuJoCo adds the row of the lower limit first, then that of the upper one
         limits = np.flatnonzero(data.efc_type[:count] == mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT)
         of = data.efc_id[limits]
-        low = np.array([limits[of == joint][0] for joint in kind.joints[at]])
-        high = np.array([limits[of == joint][1] for joint in kind.joints[at]])
+        pairs = [limits[of == joint] for joint in kind.joints[at]]
+        if any(len(pair) < 2 for pair in pairs):  # a joint that has diverged has none
+            return
+        low, high = np.array(pairs).T
         stiffness = IMPEDANCE / ((1.0 - IMPEDANCE) * model.dof_invweight0[kind.qvel[at]])
         for rows, acceleration in ((low, (lowest - v) / dt), (high, (v - highest) / dt)):
             data.efc_aref[rows] = acceleration

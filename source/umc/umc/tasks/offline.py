@@ -76,9 +76,11 @@ def _local_robot(env_cfg: Any, robot: ArticulationCfg, where: str) -> list[str]:
     changes = [f"{where}.spawn.usd_path: {local.name} of this package"]
     for place, selection in selections(env_cfg):
         names = selection.body_names
-        if isinstance(names, str) and names in LOCAL_BODIES:
-            selection.body_names = LOCAL_BODIES[names]
-            changes.append(f"{place}.body_names: {names} becomes {LOCAL_BODIES[names]}")
+        patterns = [names] if isinstance(names, str) else list(names or ())
+        own = [LOCAL_BODIES.get(name, name) for name in patterns]
+        if own != patterns:
+            selection.body_names = own[0] if isinstance(names, str) else own
+            changes.append(f"{place}.body_names: {names} becomes {selection.body_names}")
     return changes
 
 

@@ -66,13 +66,14 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     from umc.evaluation.conditions import on_tracks
     from umc.faults import SCENARIOS
     from umc.utils.console import quiet, timed
-    from umc.utils.naming import robot_and_stage
+    from umc.utils.naming import display_name, robot_and_stage
 
     with timed("reading policy and task"), quiet():
         if num_policies(options):
             session = prepare(options, overrides)
         else:
-            session = without_policy(options, overrides, options.task or STANDING_TASK)
+            own = None if options.robot is None else f"UMC-{display_name(options.robot.lower())}-Stage1"
+            session = without_policy(options, overrides, options.task or own or STANDING_TASK)
             line = f"no --checkpoint: the robot of {session.task} holds its default pose"
             session.remarks = (f"{line}; --checkpoint pretrained lets one walk", *session.remarks)
     if session.checkpoints:

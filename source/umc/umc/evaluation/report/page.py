@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
@@ -120,7 +119,7 @@ def html_page(
     differences = [table for table in rest if table.key.startswith("difference_")]
     slices = [table for table in rest if table.key.startswith("by_")]
     empty = [name for name, some in (("differences", differences), ("parts", slices)) if not some]
-    conditions = {**asdict(protocol), "settings": "; ".join(map(_setting, protocol.settings))}
+    conditions = {**asdict(protocol), "settings": "; ".join(setting.name for setting in protocol.settings)}
     return render(
         "report.html",
         title=f"{protocol.robot.upper()} under faults: {', '.join(estimates.groups)}",
@@ -146,7 +145,3 @@ def html_page(
         versions=about.get("versions", {}),
         files=files,
     )
-
-
-def _setting(setting: Any) -> str:
-    return setting.name + ("" if setting.perlin_seed is None else f", terrain {setting.perlin_seed}")

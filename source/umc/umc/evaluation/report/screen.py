@@ -16,7 +16,6 @@ from umc.evaluation.gait import SHARE, GaitReport, JointLoad
 from umc.evaluation.metrics import Outcome, metrics_of, reached_key
 from umc.evaluation.report.renderers import figure
 from umc.evaluation.study import PolicyResult, Study
-from umc.faults import find_scenario
 from umc.utils.provenance import versions
 
 FORMAT = 2
@@ -63,7 +62,7 @@ def score_table(study: Study, result: PolicyResult) -> str:
 def healthy_falls(study: Study) -> list[str]:
     """Name the policies that fall without a fault, and what may be wrong."""
     found = []
-    healthy = [scenario for scenario in study.protocol.scenarios if not find_scenario(scenario).kinds]
+    healthy = [scenario for scenario in study.protocol.scenarios if not study.protocol.scenario(scenario).kinds]
     for result in study.policies if healthy else ():
         rows = torch.stack([study.scenario_rows(result, scenario) for scenario in healthy]).any(dim=0)
         outcome = result.run.episodes.outcome[rows]

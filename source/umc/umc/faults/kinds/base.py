@@ -215,7 +215,7 @@ class CommandContext:
     age: torch.Tensor
     """Env steps since onset; 0 for the first target that it concerns."""
     sent: Callable[[torch.Tensor], torch.Tensor]
-    """The targets sent some env steps ago; takes how many, dtype int64."""
+    """The targets sent some env steps ago; takes how many, dtype int64, at most :data:`LONGEST_DELAY`."""
     last: torch.Tensor
     """The targets that arrived in the last env step."""
     uniform: Callable[..., torch.Tensor]
