@@ -11,12 +11,13 @@ Processes and not threads: most of the time is spent in Python, under its lock.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -328,7 +329,12 @@ def _results[Result](
         environment(**dict.fromkeys(THREAD_VARIABLES, "1")),
         ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (type(runner), runner.cfg)) as pool,
     ):
-        waiting = {pool.submit(_work, rows): rows for rows in groups}
+        # the workers, which start here, leave Ctrl-C to this process
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            waiting = {pool.submit(_work, rows): rows for rows in groups}
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
@@ -337,6 +343,10 @@ def _results[Result](
                 "a process was killed, perhaps because memory ran out (each takes 0.7 GB); start again with fewer"
                 f" --workers than {workers}"
             ) from error
+        except KeyboardInterrupt:
+            for process in active_children():
+                process.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
