@@ -297,7 +297,8 @@ def conditions(evaluator):
 def test_the_env_cfg_depends_on_neither_policy_nor_machine(prepared, walk):
     umc = prepared("--checkpoint", "pretrained:g1_mlp_stage2")
     folders = {str(_default_folder(umc.session, umc.protocol.name, name)) for name in ("evaluation", "benchmark")}
-    assert folders == {f"logs/pretrained/g1_mlp_stage2/{name}/g1_mlp_stage2" for name in ("evaluation", "benchmark")}
+    own = "g1_mlp_stage2_UMC-Bench_1.0"
+    assert folders == {f"logs/pretrained/g1_mlp_stage2/{name}/{own}" for name in ("evaluation", "benchmark")}
     sections = {name: to_dict(umc.session.env_cfg)[name] for name in SECTIONS}
     text = json.dumps(_described(sections, {}), default=str)
     assert '"usd_path": "g1.usda"' in text
