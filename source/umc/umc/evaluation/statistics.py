@@ -60,7 +60,7 @@ class Difference:
     NaN, as ``low`` and ``high``, where there are too few robots.
     """
     count: int
-    """Robots that both evaluated."""
+    """Robots that were compared."""
 
 
 def wilson(successes: float, count: float) -> Interval | None:
