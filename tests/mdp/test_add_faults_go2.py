@@ -168,6 +168,14 @@ def test_a_stock_task_reads_no_server_offline_and_keeps_all_else(task):
     before, after = stock.to_dict(), cfg.to_dict()
     assert {name for name in before if before[name] != after[name]} == {"scene", "commands", "rewards"}
     assert before == task().to_dict()  # the robot's cfg is shared by other tasks
+
+
+def test_bodies_that_a_list_names_have_their_place_offline_too():
+    cfg = UnitreeGo2FlatEnvCfg()
+    feet = cfg.rewards.feet_air_time.params["sensor_cfg"]
+    feet.body_names = ["trunk", ".*_foot"]
+    make_offline(cfg)
+    assert feet.body_names == ["trunk", ".*_calf"]
     assert make_offline(cfg) == []
 
 

@@ -4,11 +4,15 @@
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from fresh_policy import write_fresh
@@ -305,3 +309,28 @@ def test_settings_with_one_seed_have_the_same_robots():
     one = replace(study.protocol, settings=tuple(Setting(1, onset) for onset in (5, 6)))
     run = replace(study.policies[0].run, cell=torch.arange(4).repeat(2), member=torch.arange(8) // 4)
     assert agreement(one, run, run)[-1].rates[0].difference.count == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_workers_without_their_tracebacks(policy, tmp_path):
+    command = ["sim2sim", "--policy", str(policy.parent), "--episodes", "100", "--workers", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "umc", *command, "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    for line in process.stdout:
+        if line.startswith("protocol "):  # the workers start now
+            break
+    time.sleep(3.0)
+    workers = psutil.Process(process.pid).children()
+    for worker in workers:
+        worker.send_signal(signal.SIGINT)
+    time.sleep(1.0)
+    assert all(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+    os.killpg(process.pid, signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, rest
+    assert "Traceback" not in rest

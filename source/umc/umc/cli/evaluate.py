@@ -27,8 +27,7 @@ EXAMPLES = (
 
 HERE_ALONE = "--detection is for evaluations in this process; leave out --ray and --healthy"
 GAIT_ALONE = "--healthy measures the gait of one policy, without faults and by itself; leave out --"
-
-REPORT_ALONE = "a report is written of what was simulated, and --labels changes names alone; leave out --"
+REPORT_ALONE = "umc report writes the report of a finished evaluation; leave out --"
 SIMULATED = ("checkpoint", "policy", "task", "out", "protocol", "scenarios", "episodes", "num_envs", "radii", "sweep")
 SIMULATED += ("seed", "detection", "healthy", "quick", "share", "ray")
 """Flags that decide what is simulated, or where it is written."""

@@ -330,11 +330,11 @@ def _results[Result](
         ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (type(runner), runner.cfg)) as pool,
     ):
         # the workers, which start here, leave Ctrl-C to this process
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             waiting = {pool.submit(_work, rows): rows for rows in groups}
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
