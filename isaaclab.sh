@@ -13,7 +13,7 @@ usage() {
     cat <<'END'
 usage: ./isaaclab.sh -p FILE [ARGS]   run Python of the project's environment (also -p -m MODULE, -p -c CODE)
        ./isaaclab.sh -t [ARGS]        run the tests of the default tier, in 10 minutes (ARGS go to pytest); --all: every test
-       ./isaaclab.sh -i               only make the environment ready
+       ./isaaclab.sh -i [PACKAGE ...] make the environment ready, and add packages to it: names, or folders of yours
        ./isaaclab.sh -h               show this help
        ./isaaclab.sh COMMAND [ARGS]   any command of Isaac Lab: list_envs, train, play, ... (list: --help after it)
 
@@ -155,18 +155,37 @@ make_own() (
     say "the environment is ready"
 )
 
+# Installs into the environment of Python $1: by its pip, else by uv.
+add_packages() (
+    into="$1"
+    shift
+    set_up_uv
+    if "$into" -m pip --version &>/dev/null; then
+        "$into" -m pip install --quiet "$@" >&2
+    else
+        uv="$(get_uv "$into")" || exit
+        "$uv" pip install --quiet --python "$into" "$@" >&2
+    fi || die "the install failed (see above)"
+)
+
 # Adds umc to environment $2 of Python $1, which brings isaaclab along.
 add_to_active() (
-    set_up_uv
     say "adding umc to $2; packages that are there stay as they are"
-    if "$1" -m pip --version &>/dev/null; then
-        "$1" -m pip install --quiet --editable "$root/source/umc" >&2 || die "pip could not add umc to $2 (see above)"
-    else
-        uv="$(get_uv "$1")" || exit
-        "$uv" pip install --quiet --python "$1" --editable "$root/source/umc" >&2 || die "uv could not add umc to $2 (see above)"
-    fi
+    add_packages "$1" --editable "$root/source/umc" || exit
     write_stamp "$2" "$(fingerprint)"
 )
+
+# Adds packages to the environment in use: folders editable; in .venv the versions of the lock stay.
+add_of_user() {
+    local package packages=()
+    for package in "$@"; do
+        [[ "$package" != -* ]] || die "-i takes names and folders of packages, no flags: $package"
+        [[ ! -d "$package" ]] || packages+=(--editable)
+        packages+=("$package")
+    done
+    [[ "$python" != "$own/bin/python" ]] || packages+=(--constraint "$root/requirements.lock")
+    add_packages "$python" "${packages[@]}"
+}
 
 # Uses the active environment where it has isaaclab; returns 1 where there is none.
 use_active() {
@@ -201,8 +220,9 @@ case "${1:---help}" in
         usage
         ;;
     -i | --install)
-        [[ $# -eq 1 ]] || die "-i takes no arguments; packages are named in requirements.in"
+        shift
         choose_environment
+        [[ $# -eq 0 ]] || add_of_user "$@" || exit
         say "ready: $python"
         ;;
     -p | --python)

@@ -46,7 +46,7 @@ class Reading:
     dead: list[str] = field(default_factory=list)
     """Joints whose sensors are dead: no packet for two steps, or a reading that cannot be true."""
     detected: bool = False
-    """Whether a joint can do less than it should, for example a motor driver that reports an error."""
+    """Whether a joint in ``dead`` can also do less than it should (docs/deploy.md)."""
 
 
 class StandIn:

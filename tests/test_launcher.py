@@ -155,9 +155,35 @@ def test_first_start_installs_and_the_second_does_not(checkout: Checkout) -> Non
     calls = checkout.calls.read_text()
     second = checkout.run("-p", "-c", "print('ran')")
     assert (second.stdout, second.stderr) == ("ran\n", "")
-    wrong = checkout.run("-i", "numpy")
-    assert (wrong.returncode, wrong.stderr[:26]) == (2, "error: -i takes no argumen")
+    wrong = checkout.run("-i", "--upgrade")
+    assert (wrong.returncode, wrong.stderr) == (2, "error: -i takes names and folders of packages, no flags: --upgrade\n")
     assert checkout.calls.read_text() == calls
+
+
+def test_packages_of_the_user_are_added_without_changing_those_of_the_lock(checkout: Checkout, active: Path) -> None:
+    (checkout.home / "mine").mkdir()
+    result = checkout.run("-i", "mine", "wandb", cwd=checkout.home)
+    assert result.returncode == 0, result.stderr
+    wanted = f"--editable mine wandb --constraint {checkout.root}/requirements.lock"
+    assert checkout.calls.read_text().splitlines()[-1].endswith(wanted)
+    result = checkout.run("-i", "wandb", VIRTUAL_ENV=str(active))
+    assert result.returncode == 0, result.stderr
+    assert (active / "pip.log").read_text().splitlines()[-1] == "install --quiet wandb"
+
+
+def test_a_package_that_cannot_be_installed_ends_in_an_error(checkout: Checkout) -> None:
+    checkout.run("-i")
+    write_program(checkout.bin / "uv", '#!/bin/bash\n[[ "$1" == --version ]]\n')
+    result = checkout.run("-i", "wandb")
+    assert (result.returncode, result.stderr) == (2, "error: the install failed (see above)\n")
+
+
+def test_an_active_environment_without_umc_is_not_used(checkout: Checkout, active: Path) -> None:
+    (active / "modules/pip/__main__.py").write_text("raise SystemExit('--version' not in __import__('sys').argv)")
+    for _ in range(2):
+        result = checkout.run("-p", "-c", "print('ran')", VIRTUAL_ENV=str(active))
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.endswith("error: the install failed (see above)\n")
 
 
 def test_python_and_pytest_get_their_arguments_and_give_their_exit_status(checkout: Checkout) -> None:

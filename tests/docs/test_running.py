@@ -47,8 +47,8 @@ TRAIN, EVALUATE = "--num_envs 8 --max_iterations 1", "--quick --num_envs 16"
 # What a command contains (the first that fits counts): the flags that shrink it, or None and why it is not run.
 SHRINK: list[tuple[str, str | None, str]] = [
     (r"^python -c", "", ""),
-    (r"^git clone|^pip install|^\S+/uv pip install .* wandb$", None, "downloads"),
-    (r"^\S+/uv pip install .*-e examples/my_extension$", None, "changes the environment; `installed` does the same"),
+    (r"^git clone|^pip install|isaaclab\.sh -i wandb$", None, "downloads"),
+    (r"isaaclab\.sh -i examples/my_extension$", None, "changes the environment; `installed` does the same"),
     (r"agent\.logger=wandb", None, "W&B is not installed"),
     (r"docker|^mkdir|ISAACLAB_BASE_IMAGE", None, "needs Docker; tests/packaging"),
     (r"--viz kit|isaacsim_physx", None, "needs Isaac Sim; tests/kit"),
@@ -176,7 +176,7 @@ def scratch(folder: Path, page: Path) -> dict[str, str]:
     if recipe := re.search(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         (folder / "my_recipe.yaml").write_text(recipe[1])
     found = [str(REPOSITORY / "source/umc"), str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
-    if "-e examples/my_extension" in page.read_text():
+    if "-i examples/my_extension" in page.read_text():
         installed(folder)
         found += [str(folder / "site"), str(folder / "examples/my_extension")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(found)}

@@ -19,12 +19,12 @@ from tools.results_page.acceptance import best_and_baseline, is_baseline, main_r
 from tools.results_page.page import RobotResults
 
 COLORS = {"UMC": "#0072B2", "baseline": "#D55E00", "paper": "#222222"}
-"""Of the best UMC policy, the published baseline, and the paper."""
+"""Of the best UMC policy, the best baseline, and the paper."""
 
 
 @matplotlib.rc_context(STYLE)
 def overview(results: Sequence[RobotResults]) -> Figure:
-    """Draw reached and failed of every section: the best UMC policy, the published baseline, the paper."""
+    """Draw reached and failed of every section: the best UMC policy, the best baseline, the paper."""
     figure = Figure(figsize=(8.4, 0.9 + 0.55 * len(results)), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for row, one in enumerate(results):
@@ -46,13 +46,13 @@ def overview(results: Sequence[RobotResults]) -> Figure:
     axes[0].set_ylim(len(results) - 0.5, -0.5)
     marks = [Line2D([], [], color=COLORS[name], marker="o", linestyle="") for name in ("UMC", "baseline")]
     marks.append(Line2D([], [], color=COLORS["paper"], marker="|", markersize=12, markeredgewidth=2, linestyle=""))
-    names = ["UMC (ours)", "published baseline (trained without faults)", "the paper's UMC, same network or its best"]
+    names = ["UMC (ours)", "normal training (no faults)", "the paper's UMC, same network or its best"]
     figure.legend(marks, names, loc="outside lower center", ncols=3)
     return figure
 
 
 def section_bars(one: RobotResults) -> Figure:
-    """Draw the rates of the best UMC policy and the published baseline by scenario, and the paper's averages."""
+    """Draw the rates of the best UMC policy and the best baseline by scenario, and the paper's averages."""
     best = best_and_baseline(one.study)
     figure = scenario_bars(Estimates(replace(one.study, policies=tuple(best))))
     for axis, value in zip(figure.axes, paper_mark(one.study, best[0]) or (), strict=False):

@@ -222,8 +222,8 @@ class PolicyRunner:
                 times 9.81 m/s^2. Shape is (3,).
             command: Forward and sideward velocity [m/s] and yaw rate [rad/s] to walk with. Shape is (3,).
             dead: Names of the joints whose sensors are dead, besides those that the detector reports.
-            detected: Whether a fault of a joint, not only of its sensor, has been detected; the detector may report
-                one, too.
+            detected: Whether one of ``dead`` has a fault of the joint, not only of its sensor; the detector may report
+                one, too. Policies were trained with it beside a dead sensor only.
 
         Returns:
             Joint targets [rad]. Shape is (J,).

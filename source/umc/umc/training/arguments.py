@@ -34,8 +34,8 @@ LONGEST_CLIP = 10_000
 """Most env steps of a clip; it is kept in memory while it is recorded."""
 
 DESCRIPTION = (
-    "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and model; where there is "
-    "none, Stage 1 is trained first."
+    "Train a UMC policy. Stage 2 starts from the newest Stage 1 checkpoint of the same robot and agent, else from the "
+    "pretrained one; where there is none, Stage 1 is trained first."
 )
 
 EXAMPLES = (
