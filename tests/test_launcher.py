@@ -156,7 +156,10 @@ def test_first_start_installs_and_the_second_does_not(checkout: Checkout) -> Non
     second = checkout.run("-p", "-c", "print('ran')")
     assert (second.stdout, second.stderr) == ("ran\n", "")
     wrong = checkout.run("-i", "--upgrade")
-    assert (wrong.returncode, wrong.stderr) == (2, "error: -i takes names and folders of packages, no flags: --upgrade\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "error: -i takes names and folders of packages, no flags: --upgrade\n",
+    )
     assert checkout.calls.read_text() == calls
 
 

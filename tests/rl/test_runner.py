@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import select
@@ -130,6 +131,23 @@ def test_a_training_that_diverges_ends_in_one_line_and_saves_nothing_more(tmp_pa
         runner.train(50)
     assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_1.pt"]
     read_checkpoint(tmp_path / "model_1.pt")
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    """They may become so in the last mini-batch of an iteration, after its losses."""
+    runner = interrupted_at(tmp_path, 0, (), LIBRARIES[0], save_interval=1)
+    runner.train(2)
+    runner.alg.optimizer.param_groups[0]["params"][0].data.fill_(torch.nan)
+    with pytest.raises(UmcError, match=r"weights are not finite.*model_1.pt"):
+        runner.save(str(tmp_path / "model_2.pt"))
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_1.pt"]
+
+
+def test_the_speed_is_not_that_of_the_first_iteration(tmp_path):
+    progress = Progress(total=100, done=0, steps_per_iteration=1000, stream=io.StringIO(), run_folder=tmp_path)
+    for seconds in (10.0, 1.0, 1.0, 4.0):
+        progress.update(IterationStats(seconds, None, None, 0.5, {}))
+    assert progress.state["env_steps_per_s"] == pytest.approx(500.0)
 
 
 def test_a_later_ctrl_c_stops_at_once(tmp_path, monkeypatch):

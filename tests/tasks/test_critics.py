@@ -76,6 +76,13 @@ def test_statistics_of_new_columns_leave_zeros_and_ones_nearly_as_they_are():
     }
 
 
+def test_an_mlp_that_is_the_critic_already_keeps_its_settings():
+    critic = UmcMlpModelCfg(hidden_dims=[64], activation="relu")
+    cfg = SimpleNamespace(mlp_critic=True, critic=critic)
+    use_mlp_critic(cfg)
+    assert cfg.critic is critic
+
+
 @pytest.mark.parametrize("agent", ["transformer_small32", "body_transformer"])
 def test_an_mlp_learns_the_values_of_any_actor(tmp_path, agent):
     def run(folder, mlp_critic):

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from fresh_policy import write_fresh
 from tiny_recipe import PHASES, TINY, written
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, write_checkpoint
@@ -104,6 +105,26 @@ def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its
     assert faults[faults.index("--checkpoint") + 1] == "<phase 3>"
     untrusted = RecipeRun(recipe, tmp_path / "logs", "").arguments(0, None)
     assert "--trust" not in untrusted
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        ({"teacher": "walk.pt"}, r"Stage 2, late: the policy walk.pt is code \(TorchScript\); add --trust"),
+        ({"teacher": "pretrained:g1_mlp_stage2"}, "Stage 2, late: .*for robot g1"),
+        ({"teacher": "pretrained:a1_mlp_stage1"}, "Stage 2, late: .*was trained without faults"),
+        ({"from": "pretrained:g1_mlp_stage1"}, "Stage 2, late: .* g1"),
+        ({"from": "stage1"}, "Stage 2, late: .*holds the transformer model, the agent is mlp"),
+        ({"from": {"recipe": "a1_mlp_tracks_cpu"}}, "Stage 2, late needs Stage 1 of recipe a1_mlp_tracks_cpu, which"),
+    ],
+)
+def test_what_a_late_phase_starts_from_is_read_before_the_first_is_trained(tmp_path, late, words):
+    torch.jit.script(torch.nn.Linear(48, 12)).save(tmp_path / "walk.pt")
+    write_fresh(tmp_path / "stage1", "UMC-A1-Stage1", "transformer")
+    stages = {1: [{"iterations": 1}], 2: [{"name": "late", "iterations": 1, **late}]}
+    with pytest.raises(UmcError, match=words):
+        run_recipe(["--recipe", written(tmp_path, stages=stages)])
+    assert not (tmp_path / "calls.jsonl").exists()
 
 
 def test_a_stage_2_that_imitates_needs_no_stage_1(tmp_path):

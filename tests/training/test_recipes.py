@@ -47,6 +47,31 @@ def test_a_mirror_loss_without_mirror_images_is_refused_before_anything_is_train
         check_recipe(read_recipe(str(path)))
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"library": "skrl", "stages": {1: [], 2: [{"iterations": 1, "teacher": "t"}]}}, "needs library: rsl_rl"),
+        ({"overrides": ['agent.obs_groups.actor=["eyes"]']}, "agent.obs_groups.actor is .*lists some of policy"),
+        ({"agent": "mlp_curriculum", "stages": {1: [], 2: [{"iterations": 3}]}}, "cannot hold the 4 stages"),
+        ({"overrides": ["agent.algorithm.num_mini_batches=999"]}, "has to be at most 192"),
+        ({"overrides": ["env.scene.num_envs=4"]}, "has a key of its own; give 'num_envs'"),
+        ({"overrides": ["agent.seed=4"]}, "has a key of its own; give 'seed'"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, changes, words):
+    monkeypatch.chdir(tmp_path)
+    Path("t").touch()
+    with pytest.raises(UmcError, match=words):
+        check_recipe(read_recipe(written(tmp_path, **changes)))
+
+
+def test_an_override_that_is_no_text_is_named_in_a_file_that_extends_another(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: a1_mlp_cpu\noverrides:\n- env.scene.terrain: flat\n")
+    with pytest.raises(UmcError, match="overrides"):
+        read_recipe(str(path))
+
+
 def test_paper_recipes_have_the_papers_sizes():
     paper = [name for name in recipe_names() if name.endswith("_paper") and "mt_ftc" not in name]  # has its own code's
     assert len(paper) >= 20

@@ -11,15 +11,18 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import dummy_skrl
 import dummy_training as dummy
 import pytest
 from dummy_training import planned, put_checkpoint
 from held_lock import held_lock
 from umc.cli.main import main
 from umc.rl.checkpoint import checkpoints_in, read_checkpoint, write_checkpoint
+from umc.rl.transfer import apply_changes
 from umc.training import train
 from umc.training.arguments import parse
 from umc.utils.errors import UmcError
+from umc.utils.naming import LIBRARIES
 from umc.utils.process import LAUNCHER, LOCK
 
 A1 = ["--task", "UMC-A1-Stage2", "--agent", "mlp", "--device", "cpu"]
@@ -87,6 +90,40 @@ def test_resume_keeps_the_settings_that_the_run_started_with(tmp_path):
     assert sizes == (7, 99, 6)
     assert changed.agent_cfg.algorithm.gamma == 0.8
     assert {"physics=ovphysx", *given} < {*changed.record.fields["overrides"]}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_learning_rate_and_a_noise_of_the_command_replace_those_of_the_checkpoint(tmp_path, library):
+    rate, noise = "agent.algorithm.learning_rate=0.0003", "agent.actor.distribution_cfg.init_std=0.2"
+    put_run(overrides=[*RECORD["overrides"], rate])
+    more = ["--max_iterations", "99"]
+    for typed, changed in (([rate], set()), ([rate, noise], {noise}), ([f"{rate}1"], {f"{rate}1"})):
+        chosen = planned(*A1, "--resume", *more, *typed)
+        assert chosen.changed == {token.split("=")[0] for token in changed}  # a repeated command changes nothing
+    if library == "rsl_rl":
+        resumed = dummy.build(tmp_path / "resumed")
+        resumed.cfg["algorithm"]["learning_rate"] = 0.0007
+        train.load_start(chosen, resumed)
+        assert resumed.alg.learning_rate == 0.0007
+    cfg = (dummy if library == "rsl_rl" else dummy_skrl).agent()
+    runner = dummy.build(None, cfg=cfg) if library == "rsl_rl" else dummy_skrl.build(None, cfg=cfg)
+    cfg["algorithm"]["learning_rate"], cfg["actor"]["distribution_cfg"]["init_std"] = 0.0007, 0.2
+    runner.cfg = cfg
+    before = runner.alg.learning_rate
+    apply_changes(runner, [])
+    assert runner.alg.learning_rate == before != 0.0007
+    apply_changes(runner, ["agent.algorithm.learning_rate", "agent.actor.distribution_cfg.init_std"])
+    assert [group["lr"] for group in runner.alg.optimizer.param_groups] == [0.0007]
+    assert runner.alg.learning_rate == 0.0007
+    assert runner.alg.get_policy().distribution.std_param.tolist() == pytest.approx([0.2] * len(dummy.JOINTS))
+
+
+def test_the_seed_may_change_and_the_steps_of_an_iteration_may_not():
+    put_run(num_steps_per_env=24)
+    more = [*A1, "--resume", "--max_iterations", "99"]
+    assert planned(*more, "agent.seed=8").env_cfg.seed == 8
+    with pytest.raises(UmcError, match=r"a resumed run keeps agent\.num_steps_per_env=24"):
+        planned(*more, "agent.num_steps_per_env=48")
 
 
 @pytest.mark.parametrize("library", ["rsl_rl", "skrl"])

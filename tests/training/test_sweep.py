@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from fresh_policy import write_fresh
 from umc.training.sweep import check_trainings, parse_sweep, run_sweep, trainings_of
@@ -49,8 +51,37 @@ def wait_until_it_runs(folder, seed=1):
 
 
 def trainings(name, *argv, task="UMC-A1-Stage2"):
-    options, common, changes = parse_sweep(["--sweep", name, "--task", task, "--agent", "mlp", *argv])
+    agent = [] if "ablation" in name else ["--agent", "mlp"]
+    options, common, changes = parse_sweep(["--sweep", name, "--task", task, *agent, *argv])
     return trainings_of(read_sweep_file(name, read_overrides(changes, "sweep")), options, common)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["ablation_ratio", "--agent", "mlp"], "names its agents; give sweep.network=mlp"),
+        (["ablation_ratio", "sweep.agents=[mlp,mlp]"], "twice"),
+        (["seeds", "sweep.overrides.agent.algorithm.gamma=[0.99,0.99]"], "gamma=0.99 twice"),
+    ],
+)
+def test_a_choice_that_would_be_ignored_is_refused(argv, words):
+    with pytest.raises(UmcError, match=re.escape(words)):
+        trainings(*argv)
+
+
+def test_the_seed_is_that_of_the_sweep():
+    with pytest.raises(UmcError, match=r"agent.seed does not go with --sweep: give sweep.seeds=\[1,2,3\]"):
+        check_trainings(trainings("seeds", "agent.seed=7"))
+
+
+def test_code_of_a_teacher_runs_with_consent_only(tmp_path):
+    torch.jit.script(torch.nn.Linear(47, 12)).save(tmp_path / "motion.pt")
+    argv = ["seeds", "--teacher", str(tmp_path / "motion.pt")]
+    with pytest.raises(UmcError, match=r"is code \(TorchScript\); add --trust"):
+        check_trainings(trainings(*argv, task="UMC-G1-Stage2"))
+    trusted = trainings(*argv, "--trust", task="UMC-G1-Stage2")
+    check_trainings(trusted)
+    assert "--trust" in trusted[0].arguments()
 
 
 def test_an_ablation_trains_one_stage_1_for_each_seed():

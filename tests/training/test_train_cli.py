@@ -201,11 +201,44 @@ def test_a_training_that_asks_for_bfloat16_learns_in_it(rounded, monkeypatch):
 def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_path):
     record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 5, "overrides": []}
     for status in ("interrupted", "finished"):
-        put_checkpoint(tmp_path / RUNS / "run", record={**record, "status": status})
-        said = [line for line in planned(*STAGE2).remarks if "not finished" in line]
-        how = f"--task UMC-A1-Stage1 --resume --checkpoint {RUNS / 'run' / 'model_5.pt'}"
+        path = put_checkpoint(tmp_path / RUNS / "run", record={**record, "status": status})
+        given = planned(*STAGE2, "--checkpoint", str(path))  # on purpose
+        said = [line for line in given.remarks if "not finished" in line]
+        how = f"--task UMC-A1-Stage1 --resume --checkpoint {path}"
         expected = f"its training is not finished (interrupted after iteration 6); to finish it first: {how}"
         assert said == ([expected] if status == "interrupted" else [])
+    assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
+
+
+def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch):
+    folder = tmp_path / RUNS / "run"
+    record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 5, "overrides": []}
+    path = put_checkpoint(folder, record={**record, "status": "interrupted"}).relative_to(tmp_path)
+    words = rf"Stage 1 is not finished \(interrupted after iteration 6\); give --resume to finish it, or .*{path}"
+    with pytest.raises(UmcError, match=words):
+        planned(*STAGE2)
+    calls = []
+
+    def run_umc(_, arguments):
+        calls.append(arguments)
+        put_checkpoint(folder, "model_9.pt", {**record, "status": "finished"})
+
+    plans = []
+    monkeypatch.setattr(train, "run_umc", run_umc)
+    monkeypatch.setattr(train, "_run_plan", lambda plan, _: plans.append(plan) or Path("model_1.pt"))
+    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", "env.events.faults.params.seed=3"]) == 0
+    ((*_, resume, flag, start),) = calls
+    assert (resume, flag, start) == ("--resume", "--checkpoint", str(path))
+    stage1 = parse(calls[0])
+    assert (stage1.task, stage1.spec.name, stage1.options.num_envs, stage1.overrides) == ("UMC-A1-Stage1", "mlp", 4, [])
+    (plan,) = plans
+    assert (plan.resume, plan.start_from, plan.physics) == (False, RUNS / "run/model_9.pt", "ovphysx")
+
+
+@pytest.mark.parametrize("given", ["env.scene.num_envs=5", "agent.max_iterations=6", "agent.seed=7"])
+def test_a_size_is_given_once(refused, given):
+    flag = f"--{given.split('=')[0].split('.')[-1]}"
+    assert f"{flag} and {given.split('=')[0]} are both given" in refused(*STAGE1, flag, "8", given)
 
 
 @pytest.mark.usefixtures("no_pretrained_policy")
@@ -300,6 +333,9 @@ def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, cap
         (path,) = [line.removeprefix(start) for line in lines if line.startswith(start)]
         assert Path(path).is_file()
     assert not (tmp_path / "logs" / "rsl_rl").exists()  # else a real Stage 2 would start from a quick Stage 1
+    calls.clear()
+    assert main(["train", *STAGE2, "--quick", "physics=ovphysx", "env.scene.num_envs=9"]) == 0
+    assert all("--num_envs" not in arguments and "env.scene.num_envs=9" in arguments for _, arguments in calls[:2])
 
 
 @pytest.mark.parametrize(

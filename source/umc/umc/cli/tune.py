@@ -30,7 +30,7 @@ NUM_ENVS = (256, 128, 512)
 """Numbers of envs; threads and engines are compared with the first."""
 
 ITERATIONS = 4
-"""Iterations of each training; of their speeds the last counts most."""
+"""Iterations of each training; its speed is that of all but the first, which warms up."""
 
 WORTH = 1.05
 """More threads have to be so many times faster [-]: fewer leave cores to other trainings."""

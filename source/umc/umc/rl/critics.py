@@ -65,11 +65,11 @@ def _neutral_columns(name: str, value: torch.Tensor, columns: int) -> torch.Tens
 
 def use_mlp_critic(agent_cfg: Any) -> None:
     """Make the critic an MLP, in place, if ``agent_cfg.mlp_critic``; it keeps ``hidden_dims`` if any were given."""
-    if not agent_cfg.mlp_critic:
-        return
     from umc.rl.model_cfg import UmcMlpModelCfg
 
     before = agent_cfg.critic
+    if not agent_cfg.mlp_critic or isinstance(before, UmcMlpModelCfg):
+        return
     critic = UmcMlpModelCfg(joint_names=before.joint_names, joint_start=before.joint_start)
     given = before.hidden_dims  # a model of one's own leaves the field MISSING
     critic.hidden_dims = list(given) if isinstance(given, Sequence) and given else critic.hidden_dims

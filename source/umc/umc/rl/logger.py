@@ -80,6 +80,8 @@ class Progress:
         self.state: dict[str, Any] = {}
         self.checkpoint: str | None = None
         self.seconds: float | None = None
+        self.shown = 0
+        """Iterations since this start."""
         self.cells: dict[str, str] = {}
         self.last_line = done - LINE_EVERY
         self.rows = 0
@@ -102,8 +104,10 @@ class Progress:
     def update(self, stats: IterationStats, line: bool = True) -> None:
         """Show one more iteration; ``line`` is False where :meth:`saved` follows at once."""
         self.done += 1
-        seconds = stats.seconds
-        self.seconds = seconds if self.seconds is None else SMOOTHING * seconds + (1 - SMOOTHING) * self.seconds
+        self.shown += 1
+        # the first iteration, which warms up, counts for itself alone; a mean of those after it, then of the latest
+        weight = max(SMOOTHING, 1 / max(self.shown - 1, 1))
+        self.seconds = weight * stats.seconds + (1 - weight) * (self.seconds or 0.0)
         rate, eta = self.steps_per_iteration / self.seconds, self.seconds * (self.total - self.done)
         self.cells = {
             "iteration": f"{self.done}/{self.total}",

@@ -159,6 +159,8 @@ class TrainingRunner:
         iteration = self.current_learning_iteration
         states = [self._rank_state()] if self._rank_states is None else self._rank_states
         data = self.alg.save()
+        if not is_finite(data):
+            raise self._divergence(iteration, "weights are not finite")
         data["iter"] = iteration
         data["infos"] = {
             **(infos or {}),
@@ -266,7 +268,7 @@ class TrainingRunner:
         last = f"; the last checkpoint before is {files[-1]}" if files else ""
         return UmcError(
             f"training diverged in iteration {iteration + 1} ({reason}){last}; give a smaller "
-            "agent.algorithm.learning_rate, and look for rewards that are not finite"
+            "agent.algorithm.learning_rate and desired_kl, and look for rewards that are not finite"
         )
 
     def _on_iteration_end(self, iteration: int, stats: IterationStats) -> None:

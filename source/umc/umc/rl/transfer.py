@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,16 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
     if resets.get("neutral_flag") and info.stage == 1:
         _neutralize_flag(runner)
     return info
+
+
+def apply_changes(runner: TrainingRunner, keys: Collection[str]) -> None:
+    """Give a resumed run the learning rate and action noise among ``keys``, in place of its checkpoint's."""
+    if "agent.algorithm.learning_rate" in keys:
+        runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
+        for group in runner.alg.optimizer.param_groups:
+            group["lr"] = runner.alg.learning_rate
+    if "agent.actor.distribution_cfg.init_std" in keys:
+        _reset_noise(runner)
 
 
 def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ import threading
 from types import TracebackType
 from typing import Self
 
+from umc.utils.distributed import ranks_from_env
+
 HUNG = os.EX_TEMPFAIL
 """Exit status of a training that the watchdog ended: try again."""
 
@@ -63,9 +65,11 @@ class Watchdog:
     def _end(self, slowest: float) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        # a process that waits for one that hangs ends as well, and may be the first
+        what = "this process, or one that it waits for," if ranks_from_env().is_distributed else "the simulation"
         print(
             f"error: no iteration has ended for {datetime.timedelta(seconds=round(self._waited))}, the slowest took "
-            f"{slowest:.0f} s: the simulation hangs at the place shown below; the same command with --resume continues "
+            f"{slowest:.0f} s: {what} hangs at the place shown below; the same command with --resume continues "
             "from the last checkpoint",
             file=sys.stderr,
             flush=True,

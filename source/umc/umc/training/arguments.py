@@ -71,9 +71,13 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     ({"quick", "resume"}, FROM_SCRATCH),
     ({"quick", "checkpoint"}, FROM_SCRATCH),
     ({"teacher", "quick"}, "--quick has no teacher; leave out --teacher"),
+    ({"video", "quick"}, "--quick films the policy at its end; leave out --video"),
     ({"quick", "distributed"}, "--quick is a matter of one process; start it without torchrun and --distributed"),
 )
 """Flags of one training that do not go together, and what the user is told."""
+
+SIZE_KEYS = {"num_envs": "env.scene.num_envs", "max_iterations": "agent.max_iterations", "seed": "agent.seed"}
+"""Flags, and the overrides that say the same."""
 
 
 @dataclasses.dataclass
@@ -190,6 +194,10 @@ def parse(argv: list[str]) -> TrainRequest:
     if options.seed != -1:
         check_seed(options.seed, ", or -1 for a random one")
     check_combinations(options, CONTRADICTIONS, [PRETRAINED] if is_pretrained(options.checkpoint) else [])
+    keys = {override_key(token) for token in overrides}
+    for flag, key in SIZE_KEYS.items():
+        if getattr(options, flag) is not None and key in keys:
+            raise UmcError(f"--{flag} and {key} are both given; leave one out")
     require_folder_name(options.run_name, "--run_name")
     if options.run_dir is None:
         require_writable(options.logs, "--logs")

@@ -43,11 +43,11 @@ from umc.tasks.task_cfg import (
 from umc.training.arguments import TrainRequest, add_arguments
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import merged_overrides, override_key
-from umc.utils.distributed import ranks_from_env
+from umc.utils.distributed import broadcast_object, check_gpus, ranks_from_env, run_on_all_ranks
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import parse_all
-from umc.utils.naming import experiment_folder, library_of, run_stamp, stage1_task
+from umc.utils.naming import experiment_folder, library_of, run_stamp, stage1_task, task_parts
 from umc.utils.outputs import require_folder_name, require_writable
 from umc.utils.process import lock_folder
 from umc.utils.provenance import FINISHED, RUN_FILE, RunRecord, new_record, read_record
@@ -88,6 +88,8 @@ class Plan:
     record: RunRecord
     remarks: list[str]
     """Lines for the user."""
+    changed: frozenset[str] = frozenset()
+    """Keys of the overrides that change a resumed run."""
 
     @property
     def folder(self) -> Path:
@@ -135,9 +137,14 @@ def add_teacher(request: TrainRequest) -> None:
     from umc.rl.distillation import read_teacher
 
     request.teacher = read_teacher(text, request.robot, request.options.trust)
-    if request.teacher.stage < request.stage:
+    require_stage(request.teacher, request.task)
+
+
+def require_stage(teacher: Teacher, task: str) -> None:
+    """Raise UmcError for a teacher without faults in a task with faults."""
+    if teacher.stage < task_parts(task)[1]:
         raise UmcError(
-            f"{text} was trained without faults; imitate it with --task {stage1_task(request.task)}, and start Stage 2 "
+            f"{teacher.text} was trained without faults; imitate it with --task {stage1_task(task)}, and start Stage 2 "
             "with --checkpoint"
         )
 
@@ -152,6 +159,28 @@ def needs_stage1(request: TrainRequest) -> bool:
 
 def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
     return find_stage1(request.options.logs, request.robot, agent, request.library, not request.options.no_pretrained)
+
+
+def stage1_to_resume(request: TrainRequest) -> Path | None:
+    """Return the unfinished Stage 1 that ``--resume`` finishes where Stage 2 has not begun; None if there is none."""
+    if not request.options.resume or request.checkpoint is not None or request.teacher is not None:
+        return None
+    if request.stage1_agent is None or newest_checkpoint(_experiment(request)) is not None:
+        return None
+    path = _newest_stage1(request, request.stage1_agent)
+    return path if path is not None and _status(path) != FINISHED else None
+
+
+def _experiment(request: TrainRequest) -> Path:
+    """Folder of the runs of a request's task and agent."""
+    tokens = merged_overrides(request.spec.tokens(request.stage), request.overrides)
+    _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
+    return experiment_folder(request.options.logs, agent_cfg.experiment_name, request.library)
+
+
+def _status(path: Path) -> str:
+    """Return how the training of a checkpoint ended; those without a record are finished."""
+    return read_record(path.parent).get("status", FINISHED) if (path.parent / RUN_FILE).is_file() else FINISHED
 
 
 def make_plan(request: TrainRequest) -> Plan:
@@ -245,9 +274,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     typed = request.overrides
     path = request.checkpoint
     if path is None:
-        tokens = merged_overrides(request.spec.tokens(request.stage), typed)
-        _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
-        experiment = experiment_folder(request.options.logs, agent_cfg.experiment_name, request.library)
+        experiment = _experiment(request)
         path = newest_checkpoint(experiment)
         if path is None:
             raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
@@ -262,12 +289,17 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     request.overrides = merged_overrides(record.fields["overrides"], typed)
     env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
     check_mirror(agent_cfg, typed)
-    agent_cfg.seed = record.fields["seed"]
+    steps = record.fields.get("num_steps_per_env", agent_cfg.num_steps_per_env)
+    if agent_cfg.num_steps_per_env != steps:
+        raise UmcError(f"a resumed run keeps agent.num_steps_per_env={steps}, in which its curriculum counts")
+    if not any(override_key(token) == "agent.seed" for token in typed):
+        agent_cfg.seed = record.fields["seed"]
     set_sizes(request, env_cfg, agent_cfg, {name: record.fields[name] for name in REMEMBERED}, typed)
     remarks = [f"resuming {path}", *_continue_ledger(env_cfg)]
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
-    return Plan(request, env_cfg, agent_cfg, device, path, record, remarks)
+    changed = frozenset(override_key(token) for token in typed if token not in record.fields["overrides"])
+    return Plan(request, env_cfg, agent_cfg, device, path, record, remarks, changed)
 
 
 def _continue_ledger(env_cfg: Any) -> list[str]:
@@ -295,8 +327,6 @@ def broadcast_plan(plan: Plan) -> None:
     """Give the plans of all ranks rank 0's run folder and checkpoint; raise UmcError if a rank does not see it."""
     if not ranks_from_env().is_distributed:
         return
-    from umc.utils.distributed import broadcast_object, check_gpus, run_on_all_ranks
-
     check_gpus(plan.device)
     folder, start = broadcast_object((str(plan.folder), None if plan.start_from is None else str(plan.start_from)))
     plan.record.path = Path(folder) / plan.record.path.name
@@ -380,6 +410,11 @@ def _start(request: TrainRequest) -> Path | None:
         raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
     info = checkpoint_info(read_checkpoint(path), path)
     require_match(info, path, request.robot, request.spec.network)
+    if (status := _status(path)) != FINISHED:
+        raise UmcError(
+            f"Stage 1 is not finished ({status} after iteration {info.iteration + 1}); give --resume to finish it, or "
+            f"--checkpoint {path} to start from it as it is"
+        )
     return path
 
 
@@ -391,13 +426,11 @@ def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str]) -> list[str
     if path.resolve().parent == pretrained_folder().resolve():
         lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
     info = checkpoint_info(read_checkpoint(path), path)
-    if (path.parent / RUN_FILE).is_file():
-        status = read_record(path.parent).get("status", FINISHED)
-        if status != FINISHED:
-            lines.append(
-                f"its training is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
-                f"--task {info.task} --resume --checkpoint {path}"
-            )
+    if (status := _status(path)) != FINISHED:
+        lines.append(
+            f"its training is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
+            f"--task {info.task} --resume --checkpoint {path}"
+        )
     trained, here = trained_terrain(path, info), ground_name(env_cfg.scene.terrain)
     if trained and trained != here:
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
 from umc.tasks.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
-from umc.training.arguments import TrainRequest
+from umc.training.arguments import SIZE_KEYS, TrainRequest
 from umc.utils.config import override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
@@ -95,12 +95,11 @@ def run_pipeline(
     """Train, evaluate and film in a folder, with these sizes unless the request has others; return the checkpoint."""
     options = request.options
     options.logs = folder / "logs"
-    options.num_envs = options.num_envs or num_envs
-    options.max_iterations = options.max_iterations or iterations
-    print(
-        "This checks that every part works; "
-        f"{options.max_iterations} iterations of {options.num_envs} envs are too few to learn to walk."
-    )
+    typed = {override_key(token) for token in request.overrides}
+    for name, few in (("num_envs", num_envs), ("max_iterations", iterations)):
+        if SIZE_KEYS[name] not in typed:
+            setattr(options, name, getattr(options, name) or few)
+    print("This checks that every part works; it is too short to learn to walk.")
     request.overrides = [*request.overrides, *quick_ground(request)]
     if request.stage1_agent is not None:
         phases.run("Stage 1", "train", request.stage1_arguments())

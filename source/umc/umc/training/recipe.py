@@ -27,6 +27,7 @@ from umc.utils.config import (
     checked_override,
     config_names,
     merged_overrides,
+    override_key,
     read_config_file,
     validated,
 )
@@ -60,7 +61,17 @@ def _known_agent(agent: str) -> str:
 
 Envs = Annotated[int, Field(gt=0, le=2**20)]
 Iterations = Annotated[int, Field(gt=0, le=10_000_000)]
-Overrides = list[Annotated[str, AfterValidator(checked_override)]]
+KEYS = {"env.scene.num_envs": "num_envs", "agent.max_iterations": "iterations", "agent.seed": "seed"}
+"""Overrides, and the keys of a recipe that say the same."""
+
+
+def _without_key(token: str) -> str:
+    if (key := KEYS.get(override_key(token))) is not None:
+        raise ValueError(f"{shown(token)} has a key of its own; give '{key}' instead")
+    return token
+
+
+Overrides = list[Annotated[str, AfterValidator(checked_override), AfterValidator(_without_key)]]
 
 
 class Section(FileModel):
@@ -424,7 +435,8 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             result[key] = _merged(old, new)
         elif key == "overrides" and isinstance(old, list) and isinstance(new, list):
-            result[key] = merged_overrides(old, new)
+            is_text = all(isinstance(token, str) for token in (*old, *new))
+            result[key] = merged_overrides(old, new) if is_text else [*old, *new]  # which the recipe's check refuses
     return result
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shlex
 import time
 from pathlib import Path
@@ -15,17 +14,25 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from umc.rl.agents import AGENTS, BASELINE_PREFIX
-from umc.rl.checkpoint import checkpoints_in, iterations_of, read_checkpoint, write_checkpoint
+from umc.rl.checkpoint import (
+    checkpoint_info,
+    checkpoints_in,
+    iterations_of,
+    read_checkpoint,
+    require_match,
+    write_checkpoint,
+)
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.recipe import Phase, Recipe, Source, Teacher, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
-from umc.utils.config import FileModel, validated
+from umc.utils.config import FileModel, merged_overrides, validated
 from umc.utils.console import duration, quiet, timed
+from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import sha256, write_json
-from umc.utils.naming import entry_point, experiment_folder, experiment_name, run_stamp
+from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, run_stamp
 from umc.utils.outputs import require_writable
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
 from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
@@ -126,23 +133,32 @@ def _options(argv: list[str]) -> argparse.Namespace:
     check_seed(options.seed)
     if not options.show:
         require_writable(options.logs, "--logs")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if ranks_from_env().is_distributed:
         raise UmcError("a recipe starts its phases by itself; start it without torchrun")
     return options
 
 
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
-    from umc.tasks.limits import check_faults
-    from umc.tasks.task_cfg import check_mirror, pick_device, resolve_cfgs
+    from umc.tasks.limits import check_faults, check_values
+    from umc.tasks.task_cfg import check_groups, check_mirror, pick_device, resolve_cfgs
+    from umc.training.curriculum import add_curriculum
 
     pick_device(recipe.device)
     for phase in recipe.phases:
         try:
-            agent, _ = checked_agent(phase.agent, phase.task, recipe.library)
-            env_cfg, agent_cfg = resolve_cfgs(phase.task, agent, list(phase.overrides))
+            agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
+            overrides = merged_overrides(spec.tokens(phase.stage), phase.overrides)
+            env_cfg, agent_cfg = resolve_cfgs(phase.task, agent, overrides)
+            env_cfg.scene.num_envs = phase.num_envs or env_cfg.scene.num_envs
+            agent_cfg.max_iterations = phase.last_iteration
+            check_values(env_cfg, agent_cfg)
             check_faults(env_cfg)
             check_mirror(agent_cfg, phase.overrides)
+            check_groups(env_cfg, agent_cfg)
+            add_curriculum(env_cfg, agent_cfg, spec)
+            if phase.teacher is not None and recipe.library != LIBRARIES[0]:
+                raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")
         except UmcError as error:
             raise UmcError(f"recipe {recipe.name}: {phase.title}: {error}") from error
 
@@ -175,6 +191,7 @@ class RecipeRun:
     def train(self) -> None:
         """Train what is not done yet; a phase whose simulation hung is resumed at once, any other failure is raised."""
         self._check_done()
+        self._check_starts()
         phases = self.recipe.phases
         print(f"recipe {self.recipe.name}: {len(phases)} phases, seed {self.recipe.seed}; state in {self.folder}")
         for number, phase in enumerate(phases):
@@ -375,6 +392,27 @@ class RecipeRun:
                 )
             if entry.status == "done" and not self._checkpoint(number).is_file():
                 raise UmcError(f"{entry.checkpoint} is gone; start over with --restart")
+
+    def _check_starts(self) -> None:
+        """Refuse checkpoints and teachers that do not fit, before the phases before them are trained."""
+        from umc.rl.distillation import read_teacher
+        from umc.training.plan import require_stage
+
+        for number, phase in enumerate(self.recipe.phases):
+            if self._done(number):
+                continue
+            try:
+                if phase.source is not None:
+                    start = self._from_source(phase, phase.source)
+                    if phase.source.path is not None and not phase.source.fold:
+                        info = checkpoint_info(read_checkpoint(Path(start)), start)
+                        require_match(info, start, self.recipe.robot, AGENTS[phase.agent].network)
+                teacher = self._teacher(phase)
+                if isinstance(teacher, str):
+                    require_stage(read_teacher(teacher, self.recipe.robot, self.trust), phase.task)
+                    self.trust = True  # asked once
+            except UmcError as error:
+                raise UmcError(f"{phase.title}: {error}") from error
 
     def _write(self) -> None:
         write_json(self.folder / STATE, self.state.model_dump(exclude_none=True))

@@ -25,11 +25,11 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
-from umc.training.arguments import DEFAULT_AGENT, add_arguments, parse, stage1_overrides
+from umc.training.arguments import DEFAULT_AGENT, SIZE_KEYS, add_arguments, parse, stage1_overrides
 from umc.training.sweep_file import SweepFile, read_sweep_file
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
-from umc.utils.config import read_overrides
+from umc.utils.config import override_key, read_overrides
 from umc.utils.console import duration, escape_markdown, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write, write_json
@@ -192,8 +192,12 @@ def check_trainings(trainings: Sequence[Training]) -> None:
             continue
         seen.add(key)
         request = parse([*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint)])
+        request.options.trust = training.options.trust  # flags() has it for the trainings, whose teacher is read here
         add_teacher(request)
+        training.options.trust = True  # asked once
         _, overrides = parse_all([*training.common, *training.tokens], [add_arguments])
+        if any(override_key(token) == SIZE_KEYS["seed"] for token in overrides):
+            raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")
         resolve_cfgs(training.task, agent, overrides)
 
 
@@ -203,7 +207,7 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     add = parser.add_argument
     add("--sweep", required=True)
     add("--task")
-    add("--agent", default=DEFAULT_AGENT)
+    add("--agent")
     add("--rl_library", choices=LIBRARIES)
     add("--checkpoint")
     add("--teacher")
@@ -241,7 +245,9 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     has_stage1 = options.checkpoint is None and options.teacher is None
     first: dict[str, Training] = {}
     rest: list[Training] = []
-    agents, seeds = sweep.agent_names or [options.agent], sweep.seeds or [DEFAULT_SEED]
+    if options.agent and sweep.agent_names:
+        raise UmcError(f"sweep {sweep.name} names its agents; give sweep.network=mlp or sweep.agents=[mlp] for --agent")
+    agents, seeds = sweep.agent_names or [options.agent or DEFAULT_AGENT], sweep.seeds or [DEFAULT_SEED]
     for name, seed, values in itertools.product(agents, seeds, itertools.product(*sweep.overrides.values())):
         agent, spec = checked_agent(name, task, options.rl_library)
         varied = dict(zip(sweep.overrides, values, strict=True))
@@ -257,6 +263,8 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
                 common=tuple(stage1_overrides(common)),
             )
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
+        if any(training.key == other.key for other in rest):
+            raise UmcError(f"sweep {sweep.name} has {training.label} twice; list each agent, seed and value once")
         rest.append(training)
     return [*first.values(), *rest]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import umc
 from umc.rl.checkpoint import set_aside_later
 from umc.rl.critics import add_privileged_faults, use_mlp_critic
-from umc.rl.transfer import load_stage1_weights
+from umc.rl.transfer import apply_changes, load_stage1_weights
 from umc.training.arguments import DESCRIPTION, EXAMPLES, TrainRequest, add_arguments, parse
 from umc.utils.cli import as_flags
 from umc.utils.config import override_key
@@ -90,6 +90,7 @@ def train(argv: list[str]) -> int:
             lock_run,
             make_plan,
             needs_stage1,
+            stage1_to_resume,
         )
 
         run_on_all_ranks(lambda: add_launcher_options(request, argv))
@@ -98,6 +99,11 @@ def train(argv: list[str]) -> int:
         from umc.training.quick import run_quick
 
         return run_quick(request)
+    unfinished = broadcast_object(run_on_all_ranks(lambda: stage1_to_resume(request)))
+    if unfinished is not None:
+        run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
+        train_stage1(request, unfinished)
+        return train([token for token in argv if token != "--resume"])
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
         run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
         train_stage1(request)
@@ -112,8 +118,8 @@ def train(argv: list[str]) -> int:
     return 0
 
 
-def train_stage1(request: TrainRequest) -> None:
-    """Train Stage 1 for a Stage 2 that has nothing to start from; raise UmcError if that Stage 2 could not start."""
+def train_stage1(request: TrainRequest, unfinished: Path | None = None) -> None:
+    """Train Stage 1, or the rest of an ``unfinished`` one; raise UmcError if Stage 2 could not start after it."""
     from umc.tasks.limits import check_faults
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
@@ -122,9 +128,12 @@ def train_stage1(request: TrainRequest) -> None:
         env_cfg, _ = resolve_cfgs(request.task, request.agent, request.overrides)
         check_faults(env_cfg)
         check_launch(env_cfg, request.options)
-    missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
-    print(f"{missing}: training {stage1_task(request.task)} first", flush=True)
-    run_umc("train", request.stage1_arguments())
+    if unfinished is None:
+        missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
+        print(f"{missing}: training {stage1_task(request.task)} first", flush=True)
+    else:
+        print(f"{unfinished} is not finished: resuming {stage1_task(request.task)} first", flush=True)
+    run_umc("train", [*request.stage1_arguments(), *as_flags(resume=unfinished is not None, checkpoint=unfinished)])
     print(f"Stage 1 is done; now {request.task}", flush=True)
 
 
@@ -341,6 +350,7 @@ def load_start(plan: Plan, runner: TrainingRunner) -> None:
     """Load the checkpoint of a resumed run with optimizer and counters, or the Stage 1 weights of a new one."""
     if plan.resume:
         runner.resume(str(plan.start_from))
+        apply_changes(runner, plan.changed)
     elif plan.start_from is not None:
         load_stage1_weights(runner, plan.start_from, plan.request.robot, plan.request.spec.network)
 
