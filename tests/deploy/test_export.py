@@ -15,6 +15,7 @@ import torch
 import yaml
 from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
+from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils.noise import GaussianNoiseCfg, NoiseModelCfg, UniformNoiseCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
@@ -80,6 +81,20 @@ def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, 
             wanted = policy({"policy": obs, "joint_mask": mask, "fault_flag": flag})
             np.testing.assert_allclose(given[0], wanted.numpy(), atol=1e-5)
             np.testing.assert_allclose(module(obs, mask, flag).numpy(), wanted.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("term", ["actions", "policy", "joint_mask"])
+def test_joints_in_another_order_than_the_robots_are_refused(tmp_path, term):
+    checkpoint, cfg = write_fresh(tmp_path), env_cfg_of("UMC-A1-Stage2")
+    order = SceneEntityCfg("robot", joint_names=[*reversed(A1_JOINTS)], preserve_order=True)
+    if term == "actions":
+        cfg.actions.joint_pos.joint_names, cfg.actions.joint_pos.preserve_order = order.joint_names, True
+    else:
+        read = {"policy": "joint_vel", "joint_mask": "mask"}[term]
+        getattr(getattr(cfg.observations, term), read).params["asset_cfg"] = order
+    with pytest.raises(UmcError, match="some joints or in another order"):
+        export_checkpoint(checkpoint, tmp_path / "out", cfg)
+    assert not (tmp_path / "out" / "policy.json").exists()
 
 
 def test_exports_of_a_policy_with_memory_remember_what_it_remembers(tmp_path):
@@ -237,6 +252,18 @@ def test_noise_is_described_by_its_distribution_or_named():
     assert observation_terms(group, 12)[1]["noise"] == {"other": "NoiseModelCfg"}
     group.enable_corruption = False
     assert not any(term["noise"] for term in observation_terms(group, 12))
+
+
+def test_only_the_runner_of_external_policies_clips_and_remembers():
+    for change in ("history_length", "clip"):
+        group = env_cfg_of("UMC-A1-Stage2").observations.policy
+        if change == "clip":
+            group.joint_vel.clip = (-5.0, 5.0)
+        else:
+            group.history_length = 5
+        assert observation_terms(group, 12, external=True)[-1]["columns"] == [36, 48]
+        with pytest.raises(UmcError, match="has a clip, modifiers or a history, which cannot be exported"):
+            observation_terms(group, 12)
 
 
 @pytest.mark.parametrize("writer", ["write_onnx", "write_torchscript"])

@@ -88,6 +88,13 @@ def test_joint_terms_that_mujoco_would_read_in_another_order_are_refused(exporte
         describe_external(found, env_cfg)
 
 
+def test_clips_of_the_task_are_those_of_the_policy(exported):
+    clip = "env.observations.policy.joint_vel.clip=[-5.0,5.0]"
+    policy = read_external_policy(str(exported.onnx), TASK, [clip], False)
+    (term,) = (one for one in policy.reads["observations"]["policy"] if one["name"] == "joint_vel")
+    assert term["clip"] == [-5.0, 5.0]
+
+
 class Sum(torch.nn.Module):
     """Remembers the sum of what it has read."""
 

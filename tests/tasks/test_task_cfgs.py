@@ -7,11 +7,13 @@ import dataclasses
 import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
+from isaaclab.managers import SceneEntityCfg
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.evaluation.protocol import protocol_for
-from umc.tasks.bodies import BodyNamesCfg
+from umc.robots import A1_JOINTS
+from umc.tasks.bodies import BodyNamesCfg, check_robot
 from umc.tasks.parts import feet_of
-from umc.tasks.task_cfg import resolve_cfgs
+from umc.tasks.task_cfg import check_groups, resolve_cfgs
 from umc.terrains import FLAT_GROUND_CFG
 from umc.utils.errors import UmcError
 
@@ -139,6 +141,73 @@ def test_names_that_the_robot_does_not_have_are_refused_before_a_simulation(chan
         resolve_cfgs("UMC-A1-Stage1", None, [change])
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+POLICY = "env.observations.policy"
+
+
+def checked(robot, *overrides, agent="mlp"):
+    """What training checks of the groups."""
+    stage = 1 if agent.startswith("nm_") else 2
+    env, cfg = resolve_cfgs(f"UMC-{robot}-Stage{stage}", f"rsl_rl_{agent}_cfg_entry_point", list(overrides))
+    check_groups(env, cfg)
+    return True
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_the_joint_mask_hides_the_columns_of_the_joints(robot):
+    assert checked(robot, f"{POLICY}.projected_gravity.scale=2.0")
+    for override in (f"{POLICY}.command=null", f"{POLICY}.history_length=5"):
+        with pytest.raises(UmcError, match="the actor reads joint_pos_rel in columns"):
+            checked(robot, override)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        (f"{POLICY}.joint_pos.history_length=3", "joint_pos_rel in columns 12 to 23 .* has it in 12 to 47"),
+        (f"{POLICY}.joint_vel=null", "joint_vel_rel in columns 24 to 35 of the group policy, and the task lacks it"),
+        (f"{POLICY}.joint_vel.history_length=2", "joint_vel_rel in columns 24 to 35 .* has it in 24 to 47"),
+        (f"{POLICY}.last_action.history_length=2", "last_action in columns 36 to 47 .* has it in 36 to 59"),
+    ],
+)
+def test_a_changed_joint_term_is_refused_where_a_network_masks_it(override, words):
+    with pytest.raises(UmcError, match=words):
+        checked("A1", override)
+    assert checked("A1", override, agent="nm_mlp")  # masks nothing
+    with pytest.raises(UmcError, match=words):
+        checked("A1", override, agent="nm_transformer")  # a token per joint
+
+
+def test_terms_that_move_no_joint_are_free():
+    assert checked("A1", f"{POLICY}.history_length=1", f"{POLICY}.joint_vel.clip=[-5.0,5.0]")
+    assert checked("A1", f"{POLICY}.base_lin_vel=null", "agent.actor.joint_start=9")
+    env, cfg = resolve_cfgs("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point", [])
+    env.observations.policy.base_lin_vel.func, env.observations.policy.base_lin_vel.params = len, {}
+    check_groups(env, cfg)  # of unknown width
+    env.bodies = None  # a task of another package
+    env.observations.policy.base_lin_vel = None
+    check_groups(env, cfg)
+
+
+BACKWARDS = list(reversed(A1_JOINTS))
+
+
+@pytest.mark.parametrize("where", ["actions.joint_pos", "observations.policy.joint_pos"])
+def test_joints_in_another_order_than_the_robots_are_refused(where):
+    def resolve(joints):
+        cfg = env_cfg("A1", 2)
+        if where.startswith("actions"):
+            cfg.actions.joint_pos.joint_names, cfg.actions.joint_pos.preserve_order = joints, True
+        else:
+            joints = SceneEntityCfg("robot", joint_names=joints, preserve_order=True)
+            cfg.observations.policy.joint_pos.params["asset_cfg"] = joints
+        check_robot(cfg)
+
+    resolve(A1_JOINTS)
+    resolve(A1_JOINTS[3:])
+    with pytest.raises(UmcError, match=f"{where}.*: preserve_order puts the joints in another order"):
+        resolve(BACKWARDS)
 
 
 def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():

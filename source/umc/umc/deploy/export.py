@@ -17,7 +17,7 @@ import torch
 
 from umc.deploy.description import DIGEST_KEY, FORMAT, digest
 from umc.deploy.detector_export import write_detector_onnx
-from umc.deploy.io_descriptor import group_widths, observation_terms, task_figures
+from umc.deploy.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
 from umc.deploy.robot_package import RUNNER, write_runner
 from umc.detection import DetectorFile
@@ -196,7 +196,11 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     robot = env_cfg.scene.robot
     if robot.joint_ordering is not None and list(robot.joint_ordering) != list(names):
         raise UmcError(f"the robot of {policy.info.task} has other joints than {policy.path}; train it again")
-    groups = {name: observation_terms(getattr(env_cfg.observations, name), len(names)) for name in EXPORT_INPUTS}
+    groups = {}
+    for name in EXPORT_INPUTS:
+        group = getattr(env_cfg.observations, name)
+        require_robot_order(policy.path, [term for _, term in terms_of(group)], names)
+        groups[name] = observation_terms(group, len(names))
     positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")

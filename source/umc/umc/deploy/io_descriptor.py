@@ -30,6 +30,9 @@ OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
 """Columns of each observation function, None for one per joint, and its unit before scaling; a parameter ``width`` of a
 term overrides the columns."""
 
+JOINT_TERMS = ("joint_pos_rel", "joint_vel_rel", "last_action")
+"""What a joint mask hides: functions whose columns follow each other in this order."""
+
 MOTOR_FIGURES = {
     "kp_Nm_per_rad": "stiffness",
     "kd_Nms_per_rad": "damping",
@@ -61,17 +64,19 @@ AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 """Components of a root velocity, as Isaac Lab names them."""
 
 
-def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[dict[str, Any]]:
+def observation_terms(group: Any, num_joints: int, external: bool = False) -> list[dict[str, Any]]:
     """List the terms of an observation group: function, columns ``[start, stop)``, unit, scale, noise (before scaling).
 
-    UmcError if a term's width is not known, or it has more than a scale and, with ``clips``, a clip.
+    UmcError if a term's width is not known, or it has more than a scale; the runner of an ``external`` policy also clips,
+    and remembers what the whole group reads.
     """
     terms: list[dict[str, Any]] = []
     start = 0
-    for name, term in _terms(group):
+    for name, term in terms_of(group):
         function = function_name(term)
         clipped = term.clip is not None
-        if (clipped and not clips) or term.modifiers is not None or term.history_length:
+        more = term.modifiers is not None or term.history_length
+        if more or (not external and (clipped or group.history_length)):
             raise UmcError(f"{name} has a clip, modifiers or a history, which cannot be exported; train without")
         stop = start + _width(function, term, num_joints)
         scale = 1.0 if term.scale is None else term.scale
@@ -89,6 +94,45 @@ def observation_terms(group: Any, num_joints: int, clips: bool = False) -> list[
             terms[-1]["period_s"] = float(term.params["period"])
         start = stop
     return terms
+
+
+def joint_columns(group: Any, num_joints: int) -> dict[str, tuple[int, int] | None]:
+    """Return the columns ``[start, stop)`` of the joints' terms as the environment has them, None for one that lacks.
+
+    Terms after one of unknown width are left out.
+    """
+    found: dict[str, tuple[int, int] | None] = {}
+    start = 0
+    for _, term in terms_of(group):
+        function = function_name(term)
+        if function not in OBSERVATIONS and "width" not in term.params:
+            return found
+        history = term.history_length if group.history_length is None else group.history_length
+        stop = start + _width(function, term, num_joints) * max(history, 1)
+        if function in JOINT_TERMS:
+            found.setdefault(function, (start, stop))
+        start = stop
+    return {**dict.fromkeys(JOINT_TERMS), **found}
+
+
+def require_robot_order(path: object, terms: Sequence[Any], joint_names: Sequence[str]) -> None:
+    """Raise UmcError for a term that a policy reads of some joints, or in another order than the robot's."""
+    for term in terms:
+        asset_cfg = term.params.get("asset_cfg")
+        if asset_cfg is not None and not _has_all(asset_cfg, joint_names):
+            raise UmcError(
+                f"{path} reads {function_name(term)} of some joints or in another order, which exports and plain "
+                "MuJoCo do not know; evaluate it with umc evaluate"
+            )
+
+
+def _has_all(selection: Any, joint_names: Sequence[str]) -> bool:
+    """Return whether a selection of joints is all of them, in the robot's order."""
+    given = selection.joint_names
+    patterns: Sequence[str] = [".*"] if given is None else [given] if isinstance(given, str) else given
+    if not selection.preserve_order:
+        patterns = ["|".join(f"(?:{pattern})" for pattern in patterns)]
+    return [name for one in patterns for name in joint_names if re.fullmatch(one, name)] == list(joint_names)
 
 
 def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> dict[str, int]:
@@ -138,7 +182,7 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
     """Describe how actions become torques; UmcError unless they are one joint position target per joint."""
     from umc.mdp import CommandFaultsCfg  # takes seconds
 
-    terms = [term for _, term in _terms(env_cfg.actions) if not isinstance(term, CommandFaultsCfg)]
+    terms = [term for _, term in terms_of(env_cfg.actions) if not isinstance(term, CommandFaultsCfg)]
     if len(terms) != 1 or not hasattr(terms[0], "use_default_offset"):
         raise UmcError(
             f"{type(env_cfg).__name__} has other actions than one of joint positions; only such tasks can be exported"
@@ -146,6 +190,8 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
     action = terms[0]
     if action.clip is not None:
         raise UmcError("only joint position actions without clip can be exported; set the agent's clip_actions instead")
+    if not _has_all(action, joint_names):
+        raise UmcError("the task acts on some joints or in another order than the robot's; only all can be exported")
     scale = expand(action.scale, joint_names, 1.0)
     pose = expand(env_cfg.scene.robot.init_state.joint_pos, joint_names, 0.0)
     offset = pose if action.use_default_offset else expand(action.offset, joint_names, 0.0)
@@ -162,7 +208,7 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
 def start(env_cfg: Any) -> dict[str, Any]:
     """Describe what the task randomises at a start; ``other_events`` are those that nothing here describes."""
-    events = [(name, term) for name, term in _terms(env_cfg.events) if term.mode != "interval"]
+    events = [(name, term) for name, term in terms_of(env_cfg.events) if term.mode != "interval"]
     found, other = _params(events, EVENTS)
     base, gains = found["reset_root_state_uniform"], found["randomize_actuator_gains"]
     com, velocity = found["randomize_rigid_body_com"].get("com_range", {}), base.get("velocity_range", {})
@@ -184,7 +230,7 @@ def start(env_cfg: Any) -> dict[str, Any]:
 
 def fall(env_cfg: Any) -> dict[str, Any]:
     """Describe which states end an episode; ``other_terminations`` are those that nothing here describes."""
-    found, other = _params(_terms(env_cfg.terminations), TERMINATIONS)
+    found, other = _params(terms_of(env_cfg.terminations), TERMINATIONS)
     contact, tilt = found["illegal_contact"], found["roll_pitch_beyond"]
     bodies = contact["sensor_cfg"].body_names if contact else []
     history = getattr(env_cfg.scene, contact["sensor_cfg"].name).history_length if contact else 0
@@ -211,7 +257,7 @@ def expand(
     return named
 
 
-def _terms(group: Any) -> list[tuple[str, Any]]:
+def terms_of(group: Any) -> list[tuple[str, Any]]:
     """Return the terms of a manager cfg, in the order in which Isaac Lab reads them."""
     return [(name, term) for name, term in vars(group).items() if hasattr(term, "func") or hasattr(term, "asset_name")]
 

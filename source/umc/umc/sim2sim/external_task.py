@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from isaaclab.utils.string import resolve_matching_names
-
 from umc.deploy.description import MEASURABLE
-from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, task_figures
+from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, require_robot_order, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.observations import entries
 from umc.rl.external import GROUP, joint_values, read_external
@@ -60,8 +58,8 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     functions = [function_name(term) for term in described]
     if others := [name for name in functions if name not in FUNCTIONS]:
         raise UmcError(f"{found.path} reads {', '.join(others)}, which there is not in MuJoCo; leave it out")
-    _require_robot_order(found, described, names)
-    terms = observation_terms(group, len(names), clips=True)
+    require_robot_order(found.path, described, names)
+    terms = observation_terms(group, len(names), external=True)
     joints = description.joints or names
     if sorted(joints) != sorted(names):
         raise UmcError(f"{found.path}: joints have to be all of the robot's, once each: {', '.join(names)}")
@@ -85,7 +83,7 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
             "checkpoint": {"file": found.path.name, "sha256": found.sha256},
             "trained": asdict(found.info),
             "reads": found.about["reads"],
-            "observations": {GROUP: observation_terms(entries(env_cfg.observations)[GROUP], len(names))},
+            "observations": {GROUP: observation_terms(entries(env_cfg.observations)[GROUP], len(names), external=True)},
             **figures,
         },
         reads={
@@ -96,16 +94,3 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
         history=group.history_length or 1,
         by_step=external.group != GROUP and description.history_order == "step",
     )
-
-
-def _require_robot_order(found: External, terms: Sequence[Any], names: Sequence[str]) -> None:
-    """Raise UmcError for a term that reports some joints, or another order than the robot's."""
-    for term in terms:
-        asset_cfg = term.params.get("asset_cfg")
-        if asset_cfg is None or asset_cfg.joint_names is None:
-            continue
-        if resolve_matching_names(asset_cfg.joint_names, names, asset_cfg.preserve_order)[1] != list(names):
-            raise UmcError(
-                f"{found.path} reads {function_name(term)} of some joints or in another order, which plain MuJoCo does "
-                "not know; evaluate it with umc evaluate"
-            )

@@ -60,6 +60,9 @@ ALL_BODIES = ("/Robot/[^/]*", "/Robot/.*")
 NOT_TERMS = ("scene", "sim", "viewer")
 """Fields of an env cfg that hold no terms."""
 
+READ_BY_JOINT = ("observations.policy.", "observations.joint_mask.")
+"""Groups in which a network looks for its joints."""
+
 TRUNK = PartCfg("robot", part="trunk")
 TRUNK_CONTACT = PartCfg("contact_forces", part="trunk")
 FEET = PartCfg("robot", part="feet", preserve_order=True)
@@ -103,12 +106,14 @@ def check_robot(env_cfg: Any) -> None:
     names = robot_names(robot) if isinstance(robot, ArticulationCfg) else None
     if names is None:
         return
-    if isinstance(getattr(env_cfg, "bodies", None), BodyNamesCfg):
+    if own := isinstance(getattr(env_cfg, "bodies", None), BodyNamesCfg):
         _check_parts(env_cfg, names)
-    _check_joints(env_cfg, robot, names)
+    _check_joints(env_cfg, robot, names, own)
     for where, entity in selections(env_cfg):
         if entity.name == ROBOT and entity.joint_names is not None:
-            matched(entity.joint_names, names.joints, f"{where}.joint_names", "joint")
+            found = matched(entity.joint_names, names.joints, f"{where}.joint_names", "joint")
+            if own and entity.preserve_order and where.startswith(READ_BY_JOINT):
+                _check_order(found, names, where)
         if entity.body_names is not None and _has_all_bodies(env_cfg.scene, entity.name):
             matched(entity.body_names, names.bodies, f"{where}.body_names", "body")
     _check_number_of_feet(env_cfg, names)
@@ -125,14 +130,25 @@ def _check_parts(env_cfg: Any, names: RobotNames) -> None:
     name_bodies(env_cfg)
 
 
-def _check_joints(env_cfg: Any, robot: Any, names: RobotNames) -> None:
+def _check_joints(env_cfg: Any, robot: Any, names: RobotNames, own: bool) -> None:
     """Refuse joints of actuators, of the default pose and of actions that the robot does not have."""
     for actuator, cfg in robot.actuators.items():
         matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
     matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
     for action, cfg in entries(env_cfg.actions).items():
         if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
-            matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
+            found = matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
+            if own and getattr(cfg, "preserve_order", False):
+                _check_order(found, names, f"actions.{action}")
+
+
+def _check_order(joints: Sequence[str], names: RobotNames, where: str) -> None:
+    """Refuse joints in another order than the robot's, in which networks and joint masks have them."""
+    if list(joints) != [name for name in names.joints if name in joints]:
+        raise UmcError(
+            f"{where}: preserve_order puts the joints in another order than the robot's, in which networks and joint "
+            "masks have them; leave it out"
+        )
 
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:

@@ -259,6 +259,34 @@ def check_groups(env_cfg: Any, agent_cfg: Any) -> None:
                 f"agent.obs_groups.{reader} is {read}; it lists some of {', '.join(known)}, in quotes: "
                 f"""'agent.obs_groups.{reader}=["{known[0]}"]'"""
             )
+    _check_joint_columns(env_cfg, agent_cfg)
+
+
+def _check_joint_columns(env_cfg: Any, agent_cfg: Any) -> None:
+    """Raise UmcError if the actor would mask other columns of the group ``policy`` than those of the joints.
+
+    Tasks of other packages, and networks that read no mask and all columns alike, are left as they are.
+    """
+    from umc.deploy.io_descriptor import JOINT_TERMS, joint_columns
+    from umc.rl.model_cfg import UmcModelCfg
+    from umc.tasks.bodies import BodyNamesCfg
+
+    actor, groups = agent_cfg.actor, agent_cfg.obs_groups.get("actor", ())
+    if not isinstance(getattr(env_cfg, "bodies", None), BodyNamesCfg) or not isinstance(actor, UmcModelCfg):
+        return
+    if groups[:1] != ["policy"] or (actor.mask_group not in groups and actor.hidden_dims):
+        return
+    count = len(actor.joint_names)
+    found = joint_columns(env_cfg.observations.policy, count)
+    for number, function in enumerate(JOINT_TERMS):
+        start = actor.joint_start + number * count
+        columns = found.get(function, (start, start + count))  # unknown: left to the network
+        if columns != (start, start + count):
+            there = "lacks it" if columns is None else f"has it in {columns[0]} to {columns[1] - 1}"
+            raise UmcError(
+                f"the actor reads {function} in columns {start} to {start + count - 1} of the group policy, and the "
+                f"task {there}; leave out histories of its terms, or correct agent.actor.joint_start"
+            )
 
 
 def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
