@@ -10,9 +10,11 @@ robot's computer. Replace :class:`StandIn` by the driver of a robot.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from umc.deploy.policy_runner import PolicyRunner, RunnerError
@@ -111,12 +113,19 @@ def walk(robot: StandIn, runner: PolicyRunner, command: tuple[float, float, floa
                 return str(error)
         robot.send(targets, runner.kp, runner.kd)
         deadline += runner.policy_dt
-        rest = deadline - time.monotonic()
+        now = time.monotonic()
+        rest = deadline - now
         late = 0 if rest > 0.0 else late + 1
+        deadline = max(deadline, now)  # the steps after a late one keep their rate
         if late > MAX_LATE_STEPS:
             return "the loop is too slow"
         time.sleep(max(0.0, rest))
     return "all steps are done"
+
+
+def stop(signum: int, _: Any) -> None:
+    """End the program as an error does: the motors damp."""
+    sys.exit(128 + signum)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -129,11 +138,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         runner = PolicyRunner(options.policy)  # joint_names=: your driver's order
         robot = StandIn(runner)
+        for one in (signal.SIGTERM, signal.SIGHUP):  # of systemctl stop, and of a terminal that closes
+            if signal.getsignal(one) is signal.SIG_DFL:
+                signal.signal(one, stop)
         try:
             ramp(robot, runner)
             ended = walk(robot, runner, (options.speed, 0.0, 0.0), options.steps)
         finally:
-            robot.damp()  # after an error or Ctrl-C, too
+            robot.damp()  # after an error, Ctrl-C or a signal, too
     except UmcError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

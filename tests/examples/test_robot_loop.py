@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The loop of 'Deploy on a robot' feeds an exported policy, and ends safely."""
 
+import signal
+import sys
+
 import numpy as np
 import pytest
 from fresh_policy import write_fresh
@@ -122,3 +125,43 @@ def test_it_damps_when_the_robot_falls_or_the_loop_is_slow_or_it_is_stopped(desc
     with pytest.raises(KeyboardInterrupt):
         robot_loop.main(["--policy", str(description)])
     assert robot == ["damp"]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_it_damps_when_a_signal_ends_it(description, robot, monkeypatch, signum):
+    handlers = {}
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(robot_loop.StandIn, "read", lambda self: handlers[signum](signum, None))
+    with pytest.raises(SystemExit) as ended:
+        robot_loop.main(["--policy", str(description)])
+    assert (ended.value.code, robot) == (128 + signum, ["damp"])
+    handlers.clear()
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)  # nohup
+    monkeypatch.setattr(robot_loop.StandIn, "read", lambda self: sys.exit(5))
+    with pytest.raises(SystemExit):
+        robot_loop.main(["--policy", str(description)])
+    assert not handlers
+
+
+def test_a_stall_ends_no_walk_and_the_steps_after_it_keep_their_rate(description, robot, monkeypatch):
+    """The clock is made up: reading takes 1 ms, the tenth time 0.1 s, which is five steps."""
+    runner = PolicyRunner(description)
+    clock, reads, sent, read = [0.0], iter(range(1000)), [], robot_loop.StandIn.read
+
+    def wait(seconds):
+        clock[0] += seconds
+
+    def slow(self):
+        wait(0.1 if next(reads) == 10 else 0.001)
+        return read(self)
+
+    monkeypatch.setattr(robot_loop.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(robot_loop.time, "sleep", wait)
+    monkeypatch.setattr(robot_loop.StandIn, "read", slow)
+    monkeypatch.setattr(robot_loop.StandIn, "send", lambda *_: sent.append(clock[0]))
+    assert robot_loop.walk(robot_loop.StandIn(runner), runner, (0.5, 0.0, 0.0), 20) == "all steps are done"
+    waits = np.diff(sent)
+    np.testing.assert_allclose(np.delete(waits, [9, 10]), runner.policy_dt)
+    assert waits[9] > 5 * runner.policy_dt - 0.01
+    assert waits[10] == pytest.approx(0.001)  # at once

@@ -67,8 +67,8 @@ AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 def observation_terms(group: Any, num_joints: int, external: bool = False) -> list[dict[str, Any]]:
     """List the terms of an observation group: function, columns ``[start, stop)``, unit, scale, noise (before scaling).
 
-    UmcError if a term's width is not known, or it has more than a scale; the runner of an ``external`` policy also clips,
-    and remembers what the whole group reads.
+    UmcError if a term's width is not known, or it has more than a scale; the runner of an ``external`` policy also
+    clips, and remembers what the whole group reads.
     """
     terms: list[dict[str, Any]] = []
     start = 0
