@@ -603,9 +603,9 @@ def described_policies(physics, folder):
     joints = list(
         reversed([f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf") for leg in ("FL", "FR", "RL", "RR")])
     )
-    terms = [
-        {"term": name, **({"scale": 0.7, "clip": [-0.5, 0.5]} if name == "joint_vel" else {})} for name in OWN_TERMS
-    ]
+    factors = [0.1 * number for number in range(12)]
+    more = {"joint_vel": {"scale": 0.7, "clip": [-0.5, 0.5]}, "joint_pos": {"scale": factors}}
+    terms = [{"term": name, **more.get(name, {})} for name in OWN_TERMS]
     own_units = {"action_scale": 0.5, "action_offset": {".*_hip_.*": 0.1, ".*_(thigh|calf)_.*": -0.3}}
     checkpoint = write_fresh(folder / "fresh", "UMC-A1-Stage1")
     export_checkpoint(checkpoint, folder / "exported", cfg)
@@ -671,7 +671,7 @@ def described_policies(physics, folder):
                 robot.data.joint_vel.torch[:, order].clamp(-0.5, 0.5) * 0.7,
                 last,
                 env.command_manager.get_command("base_velocity") * torch.tensor([2.0, 2.0, 0.25]),
-                (robot.data.joint_pos.torch - default)[:, order],
+                (robot.data.joint_pos.torch - default)[:, order] * torch.tensor(factors),
                 robot.data.root_lin_vel_b.torch * 2.0,
             ]
             # what the network meant, in its units and order of joints
@@ -684,7 +684,7 @@ def described_policies(physics, folder):
                 robot.data.joint_vel.torch[:, order] * 0.05,
                 env.action_manager.prev_action[:, order] * 0 + groups["policy"][:, 36:48][:, order],
                 parts[2],
-                parts[3],
+                (robot.data.joint_pos.torch - default)[:, order],
                 parts[4],
             ]
             seen.append(now)

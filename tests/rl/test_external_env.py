@@ -59,6 +59,9 @@ class Env(SimpleNamespace):
             data=data,
             joint_names=NAMES,
             num_joints=3,
+            num_bodies=2,
+            body_names=["trunk", "foot"],
+            find_bodies=lambda keys, preserve_order=False, **_: resolve_matching_names(keys, ["trunk", "foot"]),
             find_joints=lambda keys, preserve_order=False, **_: resolve_matching_names(keys, NAMES, preserve_order),
         )
         action = SimpleNamespace(
@@ -96,6 +99,7 @@ class Env(SimpleNamespace):
             event_manager=events,
             action_term=action,
             cfg=SimpleNamespace(
+                scene=SimpleNamespace(robot=SimpleNamespace(spawn=None)),
                 observations={
                     "policy": policy,
                     "critic": critic,
@@ -202,6 +206,50 @@ def test_joint_terms_are_in_the_order_of_the_policy_however_they_select_all_join
     some = sensor(lab.joint_pos_rel, asset_cfg=SceneEntityCfg("robot", joint_names=["a", "c"]))
     with pytest.raises(UmcError, match="joint_pos_rel reports a, c only; leave joints or the term out"):
         described_joints(Env(policy=group_of(some=some)), tmp_path, "some")
+
+
+def dof_pos(env):
+    return env.scene["robot"].data.joint_pos.torch
+
+
+def foot_heights(env, asset_cfg):
+    return env.scene["robot"].data.joint_pos.torch
+
+
+def joint_pairs(env):
+    return env.scene["robot"].data.joint_pos.torch[:, :2]
+
+
+def joint_power(env):
+    return env.scene["robot"].data.joint_pos.torch[:, :1]
+
+
+def test_terms_whose_columns_may_be_joints_in_an_unknown_order_are_refused(tmp_path):
+    for func in (dof_pos, joint_pairs):
+        width = 3 if func is dof_pos else 2
+        with pytest.raises(UmcError, match=f"which of {width} {func.__name__} has for which joint; leave joints or"):
+            described_joints(Env(policy=group_of(own=ObservationTermCfg(func))), tmp_path, "own")
+    feet = SceneEntityCfg("robot", body_names=["foot"])
+    free = {
+        "feet": ObservationTermCfg(foot_heights, params={"asset_cfg": feet}),
+        "power": ObservationTermCfg(joint_power),
+    }
+    assert described_joints(Env(policy=group_of(**free)), tmp_path, *free) == [1.0, 2.0, 3.0, 1.0]
+    own = group_of(own=ObservationTermCfg(dof_pos))
+    assert Env(policy=own).start(tmp_path, Take(0), observations=["own"])  # without joints
+
+
+def test_a_scale_per_column_has_the_order_of_the_policy(tmp_path):
+    """Clips come before it, each step of a history has it, and the task's own scale is replaced."""
+    terms = {"joint_pos": ObservationTermCfg(lab.joint_pos_rel, scale=7.0), "last_action": sensor(lab.last_action)}
+    own = [{"term": "joint_pos", "scale": [10.0, 100.0, 1000.0], "clip": [-2.5, 2.5]}, "last_action"]
+    env = Env(policy=group_of(**terms))
+    policy = env.start(tmp_path, Take(0), observations=own, joints=["c", "a", "b"], history=2)
+    wanted = [25.0, 100.0, 2000.0]  # c is 3, a 1, b 2
+    assert env.columns(policy)[0].tolist() == [*wanted, *wanted, *[0.0] * 6]
+    own[0]["scale"] = [1.0, 2.0]
+    with pytest.raises(UmcError, match="the scale of joint_pos has 2 values, the term has 3 columns"):
+        env.start(tmp_path, Take(0), observations=own)
 
 
 def test_the_joint_mask_that_a_network_reads_by_name_has_the_order_of_the_policy(tmp_path):

@@ -18,6 +18,7 @@ from umc.evaluation.protocol import protocol_for
 from umc.evaluation.study import STUDY, load_study
 from umc.rl.agents import AGENTS
 from umc.rl.pretrained import pretrained_folder
+from umc.robots import A1_JOINTS
 from umc.sim2sim.agreement import AGREEMENT
 from umc.sim2sim.external import ExternalRunner
 from umc.sim2sim.external_task import describe_external, read_external_policy
@@ -93,6 +94,24 @@ def test_clips_of_the_task_are_those_of_the_policy(exported):
     policy = read_external_policy(str(exported.onnx), TASK, [clip], False)
     (term,) = (one for one in policy.reads["observations"]["policy"] if one["name"] == "joint_vel")
     assert term["clip"] == [-5.0, 5.0]
+
+
+def test_a_scale_per_column_has_the_order_of_the_policy(tmp_path):
+    torch.jit.script(torch.nn.Linear(15, 12)).save(str(tmp_path / "p.pt"))
+    own = "file: p.pt\njoints: [{joints}]\nobservations:\n- {{term: joint_pos, scale: {scale}}}\n"
+    own += "- {{term: base_lin_vel, scale: {base}}}\n"
+    path = tmp_path / "p.yaml"
+    factors = [float(number) for number in range(12)]
+
+    def read(base):
+        path.write_text(own.format(joints=", ".join(reversed(A1_JOINTS)), scale=factors, base=base))
+        return read_external_policy(str(path), TASK, [], True).reads
+
+    reads = read([2.0, 2.0, 2.0])
+    assert [joint["name"] for joint in reads["joints"]] == [*reversed(A1_JOINTS)]
+    assert [term["scale"] for term in reads["observations"]["policy"]] == [factors, [2.0, 2.0, 2.0]]
+    with pytest.raises(UmcError, match="the scale of base_lin_vel has 2 values, the term has 3 columns"):
+        read([2.0, 2.0])
 
 
 class Sum(torch.nn.Module):

@@ -28,6 +28,7 @@ from isaaclab.utils.string import resolve_matching_names_values, string_to_calla
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
+from umc.deploy.io_descriptor import OBSERVATIONS
 from umc.faults.kinds import ACTION
 from umc.mdp.add_faults import MASK_GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -89,6 +90,11 @@ class TermDescription(FileModel):
     clip: tuple[Number, Number] | None = Field(default=None, strict=False)
     """Least and largest value before scaling; the task's own without it."""
 
+    def check_scale(self, width: int | None) -> None:
+        """Raise UmcError unless there is a factor for each of so many columns; None is not known."""
+        if isinstance(self.scale, list) and width not in (None, len(self.scale)):
+            raise UmcError(f"the scale of {self.term} has {len(self.scale)} values, the term has {width} columns")
+
     @field_validator("clip")
     @classmethod
     def _ordered(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -118,6 +124,14 @@ class PolicyDescription(FileModel):
     """Largest absolute action of the network."""
     activation: Literal["elu", "relu", "tanh", "selu", "gelu", "silu"] = "elu"
     """Between the layers of a checkpoint of rsl_rl or skrl, which does not say."""
+
+    def scales(self, number: int, width: int) -> list[float] | None:
+        """Return the factors of a term's columns in the policy's order; None where it is not one per column."""
+        term = cast("list[TermDescription]", self.observations)[number] if self.observations else None
+        if term is None or not isinstance(term.scale, list):
+            return None
+        term.check_scale(width)
+        return term.scale
 
     @field_validator("observations")
     @classmethod
@@ -261,12 +275,8 @@ def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) ->
         # a critic's true values would not fail
         term = SensorWrapper("robot", {}, action_terms(env_cfg)).wrap_term(term, wanted.term) or term
     if isinstance(wanted.scale, list):
-        width, count = _width(env_cfg, term), len(wanted.scale)
-        if width not in (None, count):
-            raise UmcError(
-                f"{external.path}: the scale of {wanted.term} has {count} values, the term has {width} columns"
-            )
-        term.scale = tuple(wanted.scale)
+        wanted.check_scale(_width(env_cfg, term))
+        term.scale = None  # the columns get it in the policy's order of joints
     elif wanted.scale is not None:
         term.scale = wanted.scale
     if wanted.clip is not None:
@@ -446,13 +456,22 @@ class _Columns:
         self._terms = list(terms)
         shapes = manager.group_obs_term_dim[external.group]
         self._orders: list[torch.Tensor | None] = [None] * len(terms)
+        self._scales: list[torch.Tensor | None] = [None] * len(terms)
         for number, (cfg, shape) in enumerate(zip(terms.values(), shapes, strict=True)):
+            width = tuple(shape)[-1]
+            if (scale := description.scales(number, width)) is not None:
+                self._scales[number] = torch.tensor(scale, device=env.device)
             columns = None if order is None else _joints_of(cfg, env, names)
-            if order is None or columns is None or len(columns) != tuple(shape)[-1]:
+            if order is None or (columns is None and not _may_be_of_joints(cfg, width, len(names))) or width == 1:
                 continue
+            if columns is None or len(columns) != width:
+                raise UmcError(
+                    f"{external.path}: joints order the columns of joints, and it is not known which of {width} "
+                    f"{_function_name(cfg)} has for which joint; leave joints or the term out"
+                )
             if sorted(columns) != sorted(order):
                 raise UmcError(
-                    f"{external.path}: joints order all joints, and {_function(cfg).__name__} reports "
+                    f"{external.path}: joints order all joints, and {_function_name(cfg)} reports "
                     f"{', '.join(columns)} only; leave joints or the term out"
                 )
             self._orders[number] = torch.tensor([columns.index(name) for name in order], device=env.device)
@@ -473,6 +492,7 @@ class _Columns:
             return cast(torch.Tensor, obs[GROUP])
         parts = [cast(torch.Tensor, obs[self._group, name]) for name in self._terms]
         parts = [part if order is None else part[..., order] for part, order in zip(parts, self._orders, strict=True)]
+        parts = [part if scale is None else part * scale for part, scale in zip(parts, self._scales, strict=True)]
         if self._by_step:
             return torch.cat(parts, dim=2).flatten(1)
         return torch.cat([part.flatten(1) for part in parts], dim=1)
@@ -488,6 +508,18 @@ def _joints_of(term: ObservationTermCfg, env: ManagerBasedRLEnv, names: Sequence
     asset_cfg = term.params.get("asset_cfg")
     numbers: Any = term.params.get("joint_ids") if asset_cfg is None else asset_cfg.joint_ids
     return list(names) if numbers is None or isinstance(numbers, slice) else [names[int(one)] for one in numbers]
+
+
+def _function_name(term: ObservationTermCfg) -> str:
+    func = _function(term)
+    return getattr(func, "__name__", type(func).__name__)
+
+
+def _may_be_of_joints(term: ObservationTermCfg, width: int, num_joints: int) -> bool:
+    """Return whether a term that is not known to be about joints could have a column per joint."""
+    asset_cfg = term.params.get("asset_cfg")
+    of_bodies = "sensor_cfg" in term.params or getattr(asset_cfg, "body_names", None) is not None
+    return width == num_joints and not of_bodies and _function_name(term) not in OBSERVATIONS
 
 
 class _Units:

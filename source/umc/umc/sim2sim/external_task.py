@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from umc.deploy.description import MEASURABLE
-from umc.deploy.io_descriptor import OBSERVATIONS, function_name, observation_terms, require_robot_order, task_figures
+from umc.deploy.io_descriptor import function_name, observation_terms, require_robot_order, task_figures
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.observations import entries
 from umc.rl.external import GROUP, joint_values, read_external
@@ -64,9 +64,12 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     if sorted(joints) != sorted(names):
         raise UmcError(f"{found.path}: joints have to be all of the robot's, once each: {', '.join(names)}")
     order = [names.index(name) for name in joints]
-    for term in terms:
-        if isinstance(term["scale"], list) and OBSERVATIONS[term["function"]][0] is None and len(term["scale"]) > 1:
-            term["scale"] = [term["scale"][number] for number in order]
+    for number, term in enumerate(terms):
+        own = description.scales(number, term["columns"][1] - term["columns"][0])
+        if own is not None:
+            term["scale"] = own
+        elif isinstance(term["scale"], list) and len(term["scale"]) == len(order):  # the task's
+            term["scale"] = [term["scale"][joint] for joint in order]
     control = {**figures["control"], "action_clip": description.clip_actions}
     scale, offset = control["action_scale"], control["action_offset_rad"]
     if description.action_scale is not None:
