@@ -16,8 +16,12 @@ from fresh_policy import WIDTHS, write_fresh
 from rsl_rl.models import MLPModel, RNNModel
 from tensordict import TensorDict
 from torch import nn
+from umc.deploy.export import export_checkpoint
+from umc.evaluation.checkpoints import read_externals
+from umc.rl.distillation import read_teacher
 from umc.rl.external import add_group, confirm_code, joint_values, load_external, load_source, read_external
 from umc.rl.external_networks import CheckpointNetwork, OnnxNetwork, TorchScriptNetwork, is_torchscript, require_fits
+from umc.rl.policy import registered_agent
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
@@ -563,6 +567,56 @@ def test_a_scale_per_column_needs_a_value_for_every_column(tmp_path, term, width
         wrong = pytest.raises(UmcError, match=f"the scale of {term} has {count} values, the term has {width} columns")
         with nullcontext() if count == width else wrong:
             add_group(cfg, read_external(str(tmp_path / "p.yaml")))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder of an exported policy of A1."""
+    folder = tmp_path_factory.mktemp("exported")
+    cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, [])
+    change = lambda agent: agent.update(clip_actions=7.0)  # noqa: E731
+    checkpoint = write_fresh(folder, change=change)
+    agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
+    change(agent)
+    (folder / "params").mkdir()
+    (folder / "params" / "agent.yaml").write_text(yaml.dump(agent))
+    export_checkpoint(checkpoint, folder, cfg)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("task", "overrides", "described", "words"),
+    [
+        ("UMC-Go2-Stage2", [], None, "with robot a1, and the task has go2"),
+        ("UMC-G1-Stage2", [], {"action_scale": 0.5}, r"with joints \['FL_hip_joint', .* has \['left_hip"),
+        ("UMC-A1-Stage2", ["env.actions.joint_pos.scale=0.125"], None, "action_scale of FL_hip_joint 0.5, .* 0.125"),
+        ("UMC-A1-Stage2", ["env.actions.joint_pos.scale=0.125"], {"action_scale": 0.5}, None),
+        (
+            "UMC-A1-Stage2",
+            ["env.scene.robot.init_state.joint_pos={'.*':0.1}"],
+            None,
+            "action_offset_rad of FL_thigh_joint 0.8, and the task has 0.1",
+        ),
+        ("UMC-A1-Stage2", ["env.observations.policy.joint_vel.scale=1.0"], None, "the scale of 6. joint_vel_rel 0.05"),
+        ("UMC-A1-Stage2", ["env.observations.policy.base_ang_vel=null"], None, "with observations"),
+        ("UMC-A1-Stage2", ["env.observations.policy.joint_vel.scale=1.0"], {"observations": ["joint_pos"]}, None),
+        ("UMC-A1-Stage1", [], None, None),
+    ],
+)
+def test_an_exported_policy_runs_in_the_task_that_it_was_exported_for(
+    exported, tmp_path, task, overrides, described, words
+):
+    text = str(exported)
+    if described is not None:
+        text = str(tmp_path / "p.yaml")
+        Path(text).write_text(yaml.safe_dump({"file": str(exported / "policy.onnx"), **described}))
+    cfg, _ = resolve_cfgs(task, None, overrides)
+    with nullcontext() if words is None else pytest.raises(UmcError, match=words):
+        (found,) = read_externals([text], task, cfg, trust=False)
+        assert found.external.description.clip_actions == 7.0
+    robot = task.split("-")[1].lower()
+    with nullcontext() if words is None else pytest.raises(UmcError, match=words):
+        read_teacher(text, robot, trust=False).add_observations(resolve_cfgs(task, None, overrides)[0])
 
 
 OWN_TERMS = ["joint_vel", "last_action", "command", "joint_pos", "critic/base_lin_vel"]

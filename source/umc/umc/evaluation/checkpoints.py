@@ -156,9 +156,9 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     Raises UmcError for a policy that is named twice, and for TorchScript without ``trust`` or a yes on the terminal.
     """
     from umc import __version__
-    from umc.rl.external import add_group, confirm_code, load_source, read_external
+    from umc.rl.external import add_group, confirm_code, load_source, read_external, require_as_exported
     from umc.tasks.parts import known_names
-    from umc.utils.naming import robot_and_stage
+    from umc.utils.naming import TASK_NAME, robot_and_stage
 
     robot, stage = robot_and_stage(task)
     names = known_names(env_cfg.scene.robot)
@@ -173,6 +173,7 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
         if external.is_code and not trust:
             confirm_code(external.path)
         source = load_source(external)  # what is no policy is refused before the simulation starts
+        require_as_exported(external, env_cfg, robot if TASK_NAME.fullmatch(task) else None, names.joints)
         add_group(env_cfg, external, () if external.function else source.groups)
         info = CheckpointInfo(
             robot=robot,

@@ -20,7 +20,16 @@ from rsl_rl.utils import resolve_callable
 from tensordict import TensorDict
 
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint, require_match
-from umc.rl.external import EXPORTED, ExternalFile, add_group, confirm_code, load_external, load_source, read_external
+from umc.rl.external import (
+    EXPORTED,
+    ExternalFile,
+    add_group,
+    confirm_code,
+    load_external,
+    load_source,
+    read_external,
+    require_as_exported,
+)
 from umc.rl.external_networks import is_torchscript, is_umc_checkpoint
 from umc.rl.model_cfg import DistillationCfg
 from umc.rl.policy import Policy, load_policy_for
@@ -56,8 +65,9 @@ class Teacher:
     """Observation groups of the task that it reads by name."""
 
     def add_observations(self, env_cfg: Any) -> None:
-        """Add the observations that it reads to an env cfg, in place."""
+        """Add the observations that it reads to an env cfg, in place; UmcError if it was exported for others."""
         if isinstance(self.source, ExternalFile):
+            require_as_exported(self.source, env_cfg, self.robot)
             add_group(env_cfg, self.source, self.groups)
 
     def load(self, env: ManagerBasedRLEnv) -> Policy:

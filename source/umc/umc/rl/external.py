@@ -28,7 +28,8 @@ from isaaclab.utils.string import resolve_matching_names_values, string_to_calla
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
-from umc.deploy.io_descriptor import OBSERVATIONS
+from umc.deploy.description import AGAIN, read_description
+from umc.deploy.io_descriptor import OBSERVATIONS, control, observation_terms
 from umc.faults.kinds import ACTION
 from umc.mdp.add_faults import MASK_GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -125,6 +126,11 @@ class PolicyDescription(FileModel):
     activation: Literal["elu", "relu", "tanh", "selu", "gelu", "silu"] = "elu"
     """Between the layers of a checkpoint of rsl_rl or skrl, which does not say."""
 
+    @property
+    def reads_others(self) -> bool:
+        """Whether it differs from the task in one of :data:`OWN_GROUP`."""
+        return any(getattr(self, name) != type(self).model_fields[name].default for name in OWN_GROUP)
+
     def scales(self, number: int, width: int) -> list[float] | None:
         """Return the factors of a term's columns in the policy's order; None where it is not one per column."""
         term = cast("list[TermDescription]", self.observations)[number] if self.observations else None
@@ -162,6 +168,9 @@ class ExternalFile:
     sees_truth: bool = False
     """Whether it reads what working sensors without noise would report."""
 
+    exported: Mapping[str, Any] | None = None
+    """``policy.json`` beside a network of ``umc export``."""
+
     @property
     def function(self) -> str | None:
         """``package.module:function``, typed on the command line; None for a file."""
@@ -188,26 +197,28 @@ def read_external(text: str, number: int = 0, teacher: bool = False) -> External
         return ExternalFile(path, PolicyDescription(file=text), text if source is None else sha256(source), GROUP)
     else:
         path = path / f"{EXPORTED}.onnx" if path.is_dir() else path
-        description = validated(PolicyDescription, {"file": path.name, **_exported_clip(path)}, text)
+        description = validated(PolicyDescription, {"file": path.name}, text)
     if path.suffix not in SUFFIXES:
         raise UmcError(
             f"{text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
         )
     if not path.is_file():
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
+    exported = _exported(path)
+    if exported is not None and "clip_actions" not in description.model_fields_set:
+        description = description.model_copy(update={"clip_actions": exported["control"]["action_clip"]})
     if description.history_order != "term" and description.history == 1:
         raise UmcError(f"{text}: history_order says nothing without a history; give a history or remove it")
     no_checkpoint = path.suffix == ".onnx" or is_torchscript(path)
     if no_checkpoint and description.activation != PolicyDescription.model_fields["activation"].default:
         raise UmcError(f"{text}: activation is for checkpoints, and {path} says its own; remove it")
-    own = teacher or any(
-        getattr(description, name) != PolicyDescription.model_fields[name].default for name in OWN_GROUP
-    )
+    own = teacher or description.reads_others
     data = onnx_data(path) if path.suffix == ".onnx" else ()
     digest = sha256(path)
     if data:
         digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
-    return ExternalFile(path, description, digest, f"{EXTERNAL_GROUP}{number}" if own else GROUP, data, teacher)
+    group = f"{EXTERNAL_GROUP}{number}" if own else GROUP
+    return ExternalFile(path, description, digest, group, data, teacher, exported)
 
 
 def _module_file(module: str) -> Path | None:
@@ -219,14 +230,56 @@ def _module_file(module: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and Path(spec.origin).is_file() else None
 
 
-def _exported_clip(path: Path) -> dict[str, Any]:
-    """Return what ``umc export`` says beside its networks about the largest action."""
+def _exported(path: Path) -> dict[str, Any] | None:
+    """Return what ``umc export`` says beside its networks; None for a file of others."""
     beside = path.with_suffix(".json")
     if path.stem != EXPORTED or not beside.is_file():
-        return {}
-    content = read_json(beside, "export the policy again")
-    control = content.get("control") if isinstance(content, dict) else None
-    return {"clip_actions": control.get("action_clip")} if isinstance(control, dict) else {}
+        return None
+    content = read_json(beside, AGAIN)
+    return read_description(beside) if isinstance(content, dict) and "trained" in content else None
+
+
+def require_as_exported(
+    external: ExternalFile, env_cfg: Any, robot: str | None, joint_names: Sequence[str] | None = None
+) -> None:
+    """Raise UmcError unless a task is what a policy of ``umc export`` was exported for, in all that is not described.
+
+    Without ``robot``, as for a task of another package, a robot of another name is accepted; without ``joint_names``
+    they are read from the robot's file.
+    """
+    said, own = external.exported, external.description
+    if said is None:
+        return
+    group, joints = entries(env_cfg.observations)[GROUP], said["trained"]["joint_names"]
+    known = robot_names(env_cfg.scene.robot) if joint_names is None else None
+    joint_names = joint_names or (joints if known is None else known.joints)
+    exported = _interface(joints, said["control"], said["observations"][GROUP], own)
+    terms = observation_terms(group, len(joint_names), external=True)
+    task = _interface(joint_names, control(env_cfg, joint_names), terms, own)
+    if robot is not None and not own.reads_others:
+        exported, task = {"robot": said["trained"]["robot"], **exported}, {"robot": robot, **task}
+    for name, value in exported.items():
+        if value != task.get(name):
+            raise UmcError(
+                f"{external.path} was exported with {name} {shown(value)}, and the task has {shown(task.get(name))}; "
+                "choose the policy's own --task and overrides, or describe it in a YAML file"
+            )
+
+
+def _interface(
+    names: Sequence[str], acts: Mapping[str, Any], terms: Sequence[Mapping[str, Any]], described: PolicyDescription
+) -> dict[str, Any]:
+    """Return what an exported policy and a task have to agree on unless it is described, by its name."""
+    found: dict[str, Any] = {}
+    if described.joints is None:
+        found["joints"] = list(names)
+    for key, own in (("action_scale", described.action_scale), ("action_offset_rad", described.action_offset)):
+        if own is None:
+            found |= {f"{key} of {name}": value for name, value in zip(names, acts[key], strict=True)}
+    if described.observations is None:
+        found["observations"] = [term["function"] for term in terms]
+        found |= {f"the scale of {number}. {term['function']}": term["scale"] for number, term in enumerate(terms, 1)}
+    return found
 
 
 def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) -> None:
