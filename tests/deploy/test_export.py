@@ -15,6 +15,7 @@ import torch
 import yaml
 from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
+from isaaclab.actuators import DelayedPDActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils.noise import GaussianNoiseCfg, NoiseModelCfg, UniformNoiseCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
@@ -230,6 +231,31 @@ def test_events_and_terminations_of_another_task_are_named_and_faults_of_command
     assert start(cfg)["other_events"] == ["trunk_mass"]
     assert start(cfg)["added_base_mass_kg"] == (0.0, 0.0)
     assert fall(cfg)["other_terminations"] == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "wanted"),
+    [
+        (
+            IdealPDActuatorCfg,
+            {"actuator_effort_limit": {"F.*": 20.0}, "effort_limit_sim": 30.0},
+            {"F": 20.0, "R": 30.0},
+        ),
+        (IdealPDActuatorCfg, {"joint_effort_limit": 22.0, "effort_limit": 9.0}, {"F": 22.0, "R": 22.0}),
+        (IdealPDActuatorCfg, {"actuator_effort_limit": math.inf}, {"F": None, "R": None}),
+        (IdealPDActuatorCfg, {}, {"F": 33.5, "R": 33.5}),  # a1.usda
+        (ImplicitActuatorCfg, {"actuator_effort_limit": 5.0, "joint_effort_limit": 23.7}, {"F": 23.7, "R": 23.7}),
+        (ImplicitActuatorCfg, {"actuator_effort_limit": 5.0}, {"F": 33.5, "R": 33.5}),
+        (DelayedPDActuatorCfg, {"effort_limit": 8.0, "max_delay": 3}, {"F": 8.0, "R": 8.0}),
+    ],
+)
+def test_motors_have_the_limit_that_the_simulation_gives_them(kind, limits, wanted):
+    cfg = env_cfg_of("UMC-A1-Stage2")
+    cfg.scene.robot.actuators = {"legs": kind(joint_names_expr=[".*"], stiffness=25.0, damping=0.5, **limits)}
+    figures = task_figures(cfg, A1_JOINTS)
+    assert {joint["name"][0]: joint["effort_limit_Nm"] for joint in figures["joints"]} == wanted
+    more = ["actuator legs (DelayedPDActuatorCfg)"] if kind is DelayedPDActuatorCfg else []
+    assert figures["start"]["other_events"] == more
 
 
 def test_noise_is_described_by_its_distribution_or_named():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,13 +34,24 @@ term overrides the columns."""
 JOINT_TERMS = ("joint_pos_rel", "joint_vel_rel", "last_action")
 """What a joint mask hides: functions whose columns follow each other in this order."""
 
-MOTOR_FIGURES = {
-    "kp_Nm_per_rad": "stiffness",
-    "kd_Nms_per_rad": "damping",
-    "effort_limit_Nm": "actuator_effort_limit",
-    "velocity_limit_rad_per_s": "actuator_velocity_limit",
+MOTOR_FIGURES: Mapping[str, Sequence[str]] = {
+    "kp_Nm_per_rad": ["stiffness"],
+    "kd_Nms_per_rad": ["damping"],
+    "effort_limit_Nm": ["actuator_effort_limit", "joint_effort_limit", "effort_limit_sim", "effort_limit"],
+    "velocity_limit_rad_per_s": [
+        "actuator_velocity_limit",
+        "joint_velocity_limit",
+        "velocity_limit_sim",
+        "velocity_limit",
+    ],
 }
-"""Figures of a joint, and the actuator's fields that have them."""
+"""Figures of a joint, and the actuator's fields of which the first that is set has them."""
+
+IMPLICIT = "ImplicitActuatorCfg"
+"""Actuator that the engine limits, by its own limit only."""
+
+ACTUATORS = (IMPLICIT, "IdealPDActuatorCfg")
+"""Actuators that joints and control describe; others also delay, or limit torques by speed or angle."""
 
 EVENTS = {
     "reset_faults": None,
@@ -161,21 +173,35 @@ def task_figures(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
 def joint_table(robot: Any, joint_names: Sequence[str]) -> list[dict[str, Any]]:
     """List default pose, gains and limits of every joint, in order; UmcError if one has no actuator."""
-    from umc.robots.names import joint_limits
+    from umc.robots.names import drive_limits, joint_limits
 
+    drives = drive_limits(robot)
     pose, limits = expand(robot.init_state.joint_pos, joint_names, 0.0), joint_limits(robot)
     rows: dict[str, dict[str, Any]] = {}
     for actuator in robot.actuators.values():
         mine = [name for name in joint_names if any(re.fullmatch(one, name) for one in actuator.joint_names_expr)]
-        figures = {key: expand(getattr(actuator, field), mine) for key, field in MOTOR_FIGURES.items()}
+        figures = {key: _first_set(actuator, fields, mine) for key, fields in MOTOR_FIGURES.items()}
         for name in mine:
             motor = {key: values[name] for key, values in figures.items()}
+            if motor["effort_limit_Nm"] is None:
+                motor["effort_limit_Nm"] = drives.get(name)
+            motor = {key: None if value in (None, math.inf) else value for key, value in motor.items()}
             bounds = dict(zip(JOINT_LIMITS, limits.get(name, (None, None)), strict=True))
             rows[name] = {"name": name, "default_position_rad": pose[name], **motor, **bounds}
     missing = [name for name in joint_names if name not in rows]
     if missing:
         raise UmcError(f"no actuator drives {', '.join(missing)}; add one to the robot's cfg")
     return [rows[name] for name in joint_names]
+
+
+def _first_set(actuator: Any, fields: Sequence[str], joint_names: Sequence[str]) -> dict[str, float | None]:
+    """Return the figure of every joint from the first field that has it; None where none has."""
+    found: dict[str, float | None] = dict.fromkeys(joint_names)
+    for field in fields:
+        if type(actuator).__name__ != IMPLICIT or not field.startswith("actuator_effort"):
+            given = expand(getattr(actuator, field), joint_names)
+            found = {name: given[name] if value is None else value for name, value in found.items()}
+    return found
 
 
 def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
@@ -207,12 +233,14 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
 
 def start(env_cfg: Any) -> dict[str, Any]:
-    """Describe what the task randomises at a start; ``other_events`` are those that nothing here describes."""
+    """Describe what the task randomises at a start; ``other_events`` are events and actuators that nothing describes."""
     events = [(name, term) for name, term in terms_of(env_cfg.events) if term.mode != "interval"]
     found, other = _params(events, EVENTS)
     base, gains = found["reset_root_state_uniform"], found["randomize_actuator_gains"]
     com, velocity = found["randomize_rigid_body_com"].get("com_range", {}), base.get("velocity_range", {})
     robot = env_cfg.scene.robot
+    kinds = {name: type(actuator).__name__ for name, actuator in robot.actuators.items()}
+    other += [f"actuator {name} ({kind})" for name, kind in kinds.items() if kind not in ACTUATORS]
     return {
         "base_height_m": robot.init_state.pos[2],
         "yaw_rad": base.get("pose_range", {}).get("yaw", (0.0, 0.0)),

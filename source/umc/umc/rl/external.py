@@ -250,9 +250,10 @@ def require_as_exported(
     said, own = external.exported, external.description
     if said is None:
         return
-    group, joints = entries(env_cfg.observations)[GROUP], said["trained"]["joint_names"]
-    known = robot_names(env_cfg.scene.robot) if joint_names is None else None
-    joint_names = joint_names or (joints if known is None else known.joints)
+    group, joints = entries(env_cfg.observations)[GROUP], list(said["trained"]["joint_names"])
+    if joint_names is None:
+        known = robot_names(env_cfg.scene.robot)
+        joint_names = joints if known is None else known.joints
     exported = _interface(joints, said["control"], said["observations"][GROUP], own)
     terms = observation_terms(group, len(joint_names), external=True)
     task = _interface(joint_names, control(env_cfg, joint_names), terms, own)

@@ -71,6 +71,22 @@ def joint_limits(robot: ArticulationCfg) -> dict[str, tuple[float | None, float 
     return found
 
 
+def drive_limits(robot: ArticulationCfg) -> dict[str, float]:
+    """Return the largest torque [N*m] of the drive of each hinge by its name, without those that have no limit.
+
+    It is empty where the cfg spawns no local USD file.
+    """
+    path = getattr(robot.spawn, "usd_path", None)
+    if not isinstance(path, str) or is_remote(path):
+        return {}
+    found = {
+        prim.GetName(): UsdPhysics.DriveAPI(prim, "angular").GetMaxForceAttr().Get()
+        for prim in usd_prims(path)
+        if prim.IsA(UsdPhysics.RevoluteJoint) and prim.HasAPI(UsdPhysics.DriveAPI, "angular")
+    }
+    return {name: float(effort) for name, effort in found.items() if math.isfinite(effort)}
+
+
 def usd_prims(path: str) -> Iterator[Any]:
     """Yield the prims of a USD file; UmcError if it cannot be read. They live as long as the iteration."""
     try:
