@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from fresh_policy import write_fresh
+from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.deploy.export import export_checkpoint
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.detection import Detector, DetectorCfg, DetectorFile
 from umc.models import JointLayout
+from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
@@ -92,11 +93,28 @@ def test_what_it_reports_is_masked_in_the_next_step(exported):
         for (mask, flag), _ in walk(runner):
             assert np.array_equal(inputs[-1]["joint_mask"] > 0.5, mask)
             assert (inputs[-1]["fault_flag"] == (1.0 if flag else -1.0)).all()
-            assert not inputs[-1]["joint_pos_rel"][mask].any()
             reported.append(int(mask.sum()))
     finally:
         type(runner)._infer = infer
     assert reported[0] == 0 < max(reported)
+
+
+@pytest.mark.parametrize("model", ["nm_mlp", "mlp"])
+def test_a_network_sees_reported_joints_as_in_torch(tmp_path, model):
+    """One that reads no mask goes on reading them; one that reads it hides them itself."""
+    task = "UMC-A1-Stage1"
+    checkpoint = write_fresh(tmp_path, task=task, model=model)
+    file = make()
+    file.detector.thresholds[:] = torch.tensor([0.0, 0.0, 1.0])  # reports everything
+    export_checkpoint(checkpoint, tmp_path, load_cfg_from_registry(task, "env_cfg_entry_point"), file)
+    runner, actor = PolicyRunner(tmp_path, clamp=False), load_policy(checkpoint, WIDTHS["a1"]).actor
+    joints = [*np.full(12, 0.1), *np.full(12, 0.05)]
+    seen = np.concatenate([np.zeros(5), [-1.0], LEVEL["command"] * [2.0, 2.0, 0.25], joints])
+    for masked in (0.0, 1.0):
+        obs = torch.tensor([[*np.zeros(3), *seen, *runner._action]], dtype=torch.float32)
+        wanted = actor.deterministic(obs, torch.full((1, 12), masked), torch.full((1, 3), 2.0 * masked - 1.0))
+        runner(runner.default_position + 0.1, np.ones(12), **LEVEL)
+        np.testing.assert_allclose(runner._action, wanted[0].detach(), atol=1e-5)
 
 
 def test_what_the_driver_knows_adds_to_what_is_reported(exported, monkeypatch):

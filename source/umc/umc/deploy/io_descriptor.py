@@ -233,7 +233,7 @@ def control(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
 
 
 def start(env_cfg: Any) -> dict[str, Any]:
-    """Describe what the task randomises at a start; ``other_events`` are events and actuators that nothing describes."""
+    """Describe what the task randomises at a start; ``other_events``: events and actuators that nothing describes."""
     events = [(name, term) for name, term in terms_of(env_cfg.events) if term.mode != "interval"]
     found, other = _params(events, EVENTS)
     base, gains = found["reset_root_state_uniform"], found["randomize_actuator_gains"]

@@ -62,10 +62,6 @@ GRAVITY_NORM = (0.9, 1.1)
 """Accepted lengths of the direction of gravity [-]."""
 
 
-JOINT_SIGNALS = ("joint_pos_rel", "joint_vel_rel", "last_action")
-"""What a dead sensor hides."""
-
-
 class RunnerError(UmcError):
     """A step that was refused; the runner is as it was before."""
 
@@ -262,14 +258,13 @@ class PolicyRunner:
             "projected_gravity": self._checked("gravity", gravity, every),
             "generated_commands": self._checked("command", command, every),
         }
-        signals = {
-            name: np.where(mask, 0.0, value) if name in JOINT_SIGNALS else value for name, value in measured.items()
-        }
-        length = float(np.linalg.norm(signals["projected_gravity"]))
+        length = float(np.linalg.norm(measured["projected_gravity"]))
         # in a simulation sensors may be as wrong and noisy as faults and task make them
         if self._bounds and not GRAVITY_NORM[0] <= length <= GRAVITY_NORM[1]:
             raise BadGravity(f"gravity has length {length:.3g}; give the unit vector that points down")
-        signals.update(joint_mask=mask.astype(float), fault_flag=np.full(3, 1.0 if detected else -1.0))
+        flag = np.full(3, 1.0 if detected else -1.0)
+        # a network that reads the mask hides these joints itself, others see them as in the simulation
+        signals = {**measured, "joint_mask": mask.astype(float), "fault_flag": flag}
         action = np.clip(self._infer(signals), -self._clip, self._clip)
         target = (self._offset + self._scale * action)[self._outward]
         if self._clamp:
