@@ -16,6 +16,7 @@ import yaml
 from exported_a1 import A1
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab.actuators import DelayedPDActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
+from isaaclab.envs import mdp as lab
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils.noise import GaussianNoiseCfg, NoiseModelCfg, UniformNoiseCfg
 from isaaclab_tasks.utils import load_cfg_from_registry
@@ -331,6 +332,17 @@ def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
         (lambda cfg: setattr(cfg.observations.policy.joint_pos, "clip", (-1.0, 1.0)), "out", "joint_pos has a clip"),
         (lambda cfg: setattr(cfg.actions.joint_pos, "clip", {".*": (-1.0, 1.0)}), "out", "actions without clip"),
         (lambda cfg: None, "model_0.pt/out", "choose another folder"),
+        (
+            lambda cfg: setattr(cfg.observations.policy.base_lin_vel, "func", lab.base_lin_vel),
+            "out",
+            "UMC-A1-Stage2 cannot be exported: policy reads base_lin_vel, which no robot measures",
+        ),
+        (
+            lambda cfg: cfg.scene.robot.init_state.joint_pos.update({".*_calf_joint": 0.5}),
+            "out",
+            "default_position_rad is outside the joint's limits; correct the task's cfg and train with it",
+        ),
+        (lambda cfg: setattr(cfg.scene.robot.actuators["legs"], "stiffness", math.inf), "out", "kp_Nm_per_rad has to"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):
@@ -338,6 +350,7 @@ def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):
     change(env_cfg)
     with pytest.raises(UmcError, match=words):
         export_checkpoint(checkpoint, tmp_path / out, env_cfg)
+    assert not (tmp_path / "out").exists() or not [*(tmp_path / "out").iterdir()]
 
 
 def test_a_policy_that_reads_what_exports_do_not_take_is_refused(tmp_path):

@@ -83,13 +83,18 @@ def read_description(path: Path) -> dict[str, Any]:
     content = read_json(path, AGAIN)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UmcError(f"{shown(str(path))} does not have format {FORMAT}; {AGAIN}")
+    validate(content, shown(str(path)), AGAIN)
+    return content
+
+
+def validate(content: Mapping[str, Any], where: str, fix: str) -> None:
+    """Raise UmcError, with ``where`` before and ``fix`` after it, for content that a runner would refuse."""
     try:
         _FILE(content, "")
         _validate_joints(content)
         _validate_observations(content["observations"], len(content["joints"]))
     except _Invalid as error:
-        raise UmcError(f"{shown(str(path))}: {error}; {AGAIN}") from error
-    return content
+        raise UmcError(f"{where}: {error}; {fix}") from error
 
 
 def digest(content: Mapping[str, Any]) -> str:

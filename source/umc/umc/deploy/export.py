@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import torch
 
-from umc.deploy.description import DIGEST_KEY, FORMAT, digest
+from umc.deploy.description import DIGEST_KEY, FILES, FORMAT, digest, validate
 from umc.deploy.detector_export import write_detector_onnx
 from umc.deploy.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
@@ -41,6 +41,9 @@ OBSERVATION_NAMES = {
 
 MEMORY = "h_out of the step before; zeros at the start of an episode"
 """What a policy with memory takes as :data:`MEMORY_INPUT`."""
+
+TO_COME = {"file": DETECTOR, "sha256": "0" * 64, "largest_difference_to_torch": 0.0}
+"""Stands for what is said of a network that is not written yet."""
 
 CHECK_STEPS = 3
 """Steps of an episode in the check: what a network remembers shows from the second on."""
@@ -85,6 +88,8 @@ def export_checkpoint(
     with contextlib.ExitStack() as stack:
         parts = Exported(*(stack.enter_context(atomic_path(file)) for file in files))
         content = describe(policy, env_cfg)  # first: takes no time and can fail
+        read = json.loads(json.dumps({**content, **dict.fromkeys(FILES, TO_COME)}))
+        validate(read, f"{info.task} cannot be exported", "correct the task's cfg and train with it")
         if detector is not None:
             detector.require(policy.info.robot, policy.info.joint_names)
             detector.require_layout(policy.actor.layout)
