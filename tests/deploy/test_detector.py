@@ -3,6 +3,7 @@
 """A detector that is exported with a policy finds on a robot what it finds in torch."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,14 +12,16 @@ import pytest
 import torch
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
+from umc.cli.export import main
 from umc.deploy.export import export_checkpoint
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
-from umc.detection import Detector, DetectorCfg, DetectorFile
+from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
 from umc.models import JointLayout
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS
 from umc.sim2sim.rollout import RolloutCfg
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 LAYOUT = JointLayout.term_major(A1_JOINTS, 48, 12)
 LEVEL = {"angular_velocity": np.zeros(3), "gravity": np.array([0.0, 0.0, -1.0]), "command": np.array([0.5, 0.0, 0.0])}
@@ -163,6 +166,15 @@ def test_without_a_detector_it_is_refused_as_before(tmp_path):
     assert runner.detector is None
     with pytest.raises(NonFiniteInput):
         runner(np.full(12, np.nan), np.zeros(12), **LEVEL)
+
+
+def test_a_detector_of_a_policy_that_is_another_one_is_named(tmp_path, capsys):
+    checkpoint, path = write_fresh(tmp_path), tmp_path / "detector.pt"
+    for known in (sha256(checkpoint), "0"):
+        write_detector(path, replace(make(), about={"policy": {"name": "walk.pt", "sha256": known}}))
+        assert main(["--checkpoint", str(checkpoint), "--detector", str(path)]) == 0
+        named = "trained beside another policy (walk.pt)" in capsys.readouterr().out
+        assert named == (known == "0")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,22 @@ def test_weights_that_are_not_finite_are_refused(file):
         read_detector(path)
 
 
+def test_an_interrupted_training_is_read_only_to_go_on(file, tmp_path):
+    path, unfinished = tmp_path / "detector.pt", dataclasses.replace(read_detector(file[0]), resume={"done": 1})
+    write_detector(path, unfinished)
+    with pytest.raises(UmcError, match=r"is not finished; go on with umc train-detector --out .* --resume"):
+        read_detector(path)
+    assert read_detector(path, unfinished=True).resume == {"done": 1}
+
+
+def test_it_says_beside_which_policy_it_was_trained(file):
+    read = read_detector(file[0])
+    assert read.remark("a") is None  # not known
+    told = dataclasses.replace(read, about={"policy": {"name": "walk.pt", "sha256": "a"}})
+    assert told.remark("a") is None
+    assert told.remark("b").startswith("detector: trained beside another policy (walk.pt)")
+
+
 def test_another_file_is_no_detector(tmp_path):
     write_torch(tmp_path / "x.pt", {"a": 1})
     with pytest.raises(UmcError, match=r"x\.pt is no detector; train one with umc train-detector"):

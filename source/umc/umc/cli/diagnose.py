@@ -102,6 +102,8 @@ def main(argv: list[str]) -> int:
     held_out = [KindRange.read(text) for text in file.held_out]
     with timed("reading the policy and its task"), quiet():
         session = prepare_rollout(options, overrides, faults)
+    if (remark := file.remark(session.checkpoints[0].sha256)) is not None:
+        print(remark, flush=True)
     from umc.diagnosis.recording import record
     from umc.diagnosis.rollout import Rollout
     from umc.evaluation.session import open_session

@@ -12,6 +12,7 @@ from umc.utils.cli import Parser, path
 from umc.utils.config import merged_overrides
 from umc.utils.console import quiet, timed, waiting
 from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.outputs import require_writable
 
@@ -88,4 +89,6 @@ def main(argv: list[str]) -> int:
     print(f"runner for a robot: {files.onnx.with_name(RUNNER)}")
     if detector is not None:
         print(f"detector: {files.onnx.with_name(DETECTOR)}")
+        if (remark := detector.remark(sha256(checkpoint))) is not None:
+            print(remark)
     return 0

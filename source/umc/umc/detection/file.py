@@ -15,7 +15,7 @@ from pydantic import Field
 from umc.detection.network import Detector, DetectorCfg
 from umc.models.layout import JOINT_FEATURES, JointLayout
 from umc.utils.config import FileModel, validated
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_torch, sha256, write_torch
 
 FORMAT = 1
@@ -87,6 +87,15 @@ class DetectorFile:
                 " beside this policy"
             )
 
+    def remark(self, policy: str) -> str | None:
+        """Return a line if it was trained beside another policy than that of a SHA-256; None if not, or not known."""
+        other = self.about.get("policy")
+        if not isinstance(other, dict) or other.get("sha256") in (None, policy):
+            return None
+        return (
+            f"detector: trained beside another policy ({shown(other.get('name'))}); umc diagnose shows how it does here"
+        )
+
 
 def write_detector(path: Path, file: DetectorFile) -> None:
     """Write a detector atomically."""
@@ -104,12 +113,14 @@ def write_detector(path: Path, file: DetectorFile) -> None:
     write_torch(path, content if file.resume is None else {**content, "resume": file.resume})
 
 
-def read_detector(path: Path, device: str = "cpu") -> DetectorFile:
-    """Read a detector; UmcError for a file that is none, or is damaged."""
+def read_detector(path: Path, device: str = "cpu", unfinished: bool = False) -> DetectorFile:
+    """Read a detector; UmcError for a file that is none, is damaged, or may not be ``unfinished`` and is."""
     content = read_torch(path, "train one with umc train-detector", "detector")
     if not isinstance(content, dict) or "umc_detector" not in content:
         raise UmcError(f"{path} is no detector; train one with umc train-detector")
     file = validated(_File, content, str(path))
+    if file.resume is not None and not unfinished:
+        raise UmcError(f"{path} is not finished; go on with umc train-detector --out {path.parent} --resume")
     if len(file.joint_columns) != len(file.joint_names):
         raise UmcError(f"{path}: joint_columns needs {len(JOINT_FEATURES)} columns of each joint; train it again")
     layout = JointLayout(tuple(file.joint_names), file.obs_dim, tuple(file.joint_columns))

@@ -93,7 +93,7 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
     options.seed = options.seed or 0
     start, origin = None, {}
     if options.detector is not None:
-        start = replace(read_detector(options.detector), resume=None)
+        start = replace(read_detector(options.detector, unfinished=True), resume=None)
         origin = {"detector": {"name": options.detector.name, "sha256": start.sha256}}
         options.network, options.hold_out = start.detector.cfg.network, start.held_out
     held_out = options.hold_out or []
@@ -116,7 +116,7 @@ def plan(options: argparse.Namespace, overrides: list[str]) -> DetectorRun:
         **origin,
     }
     if options.resume:
-        start = read_detector(folder / FILE)
+        start = read_detector(folder / FILE, unfinished=True)
         require_resumable(start, about, options.iterations)
     elif (folder / FILE).exists():
         raise UmcError(f"{folder / FILE} exists already; give --resume, or another --out")
