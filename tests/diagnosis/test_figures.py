@@ -205,3 +205,14 @@ def test_the_report_says_what_was_found(recording, tmp_path):
 def test_a_walk_without_faults_has_a_report():
     text = markdown(content(blank(), {}))
     assert "one in never" in text
+    assert "is a faulty one in" not in text
+    assert [line.split("|")[-2].strip() for line in text.splitlines() if "faults | 0 |" in line] == [""] * 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_walk_with_faults_of_one_sort_has_pictures_without_warnings(tmp_path):
+    recording = blank()
+    fail(recording, 0, 0, 0, DEAD, 50, 300)
+    text = write_report(recording, {}, tmp_path).read_text()
+    assert [line.split("|")[-2].strip() for line in text.splitlines() if "| sensor faults" in line] == ["never"]
+    assert "| other joint faults | 0 |" in text

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from umc.cli import train_detector
 from umc.detection import JOINT_KINDS, SENSOR_KINDS, Detector, DetectorFile, read_detector
 from umc.detection.labels import Labels
+from umc.diagnosis.faults import LEARNED
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.rollout import RolloutStep
 from umc.diagnosis.train import (
@@ -24,9 +26,11 @@ from umc.diagnosis.train import (
     settle,
     train,
 )
-from umc.evaluation.checkpoints import External
+from umc.evaluation.checkpoints import External, read_externals
 from umc.models import JointLayout
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
+from umc.utils.process import lock_folder
 
 JOINTS = ("a", "b")
 LAYOUT = JointLayout.term_major(JOINTS, 2 + 6, 2)
@@ -194,6 +198,8 @@ def test_a_training_is_resumed_by_its_own_command_line():
         ({**about, "hold_out": []}, 3, "another hold_out"),
         ({**about, "detector": other}, 3, "another detector"),
         ({**about, "num_envs": 8}, 3, "another num_envs"),
+        ({**about, "pushes": True}, 3, "another pushes"),
+        ({**about, "overrides": ["physics=ovphysx"]}, 3, "another overrides"),
     ):
         with pytest.raises(UmcError, match=words):
             require_resumable(stopped, changed, iterations)
@@ -232,7 +238,7 @@ def test_a_resumed_training_goes_on_with_the_episodes_that_follow(monkeypatch, t
     with pytest.raises(KeyboardInterrupt):
         train(DetectorRun(session, tmp_path, start, about))
     assert begun[0].tolist() == [56, 57]
-    assert read_detector(tmp_path / FILE).resume["episode"].tolist() == [57, 58]
+    assert read_detector(tmp_path / FILE, unfinished=True).resume["episode"].tolist() == [57, 58]
 
 
 @pytest.mark.parametrize(
@@ -240,9 +246,29 @@ def test_a_resumed_training_goes_on_with_the_episodes_that_follow(monkeypatch, t
     [(None, [], NUM_ENVS), (None, ["env.scene.num_envs=64"], 64), (8, ["env.scene.num_envs=64"], 8)],
 )
 def test_the_number_of_envs_is_the_typed_one(monkeypatch, given, overrides, wanted):
-    cfg = SimpleNamespace(scene=SimpleNamespace(num_envs=64 if overrides else 4096))
+    cfg = SimpleNamespace(scene=SimpleNamespace(num_envs=64 if overrides else 4096), observations={})
     session = SimpleNamespace(checkpoints=[object.__new__(External)], env_cfg=cfg)
     monkeypatch.setattr("umc.evaluation.session.prepare", lambda *_: session)
     monkeypatch.setattr("umc.diagnosis.task.add_random_faults", lambda *_: None)
     options = SimpleNamespace(num_envs=given, seed=0, no_push=True)
     assert prepare_rollout(options, overrides, None).env_cfg.scene.num_envs == options.num_envs == wanted
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_what_a_described_policy_reads_is_as_noisy_as_what_the_detector_reads(monkeypatch, tmp_path, noisy):
+    torch.jit.script(torch.nn.Linear(12, 12)).save(str(tmp_path / "p.pt"))
+    (tmp_path / "p.yaml").write_text("file: p.pt\nobservations: [joint_pos]\n")
+    cfg, _ = resolve_cfgs("UMC-Go2-Stage2", None, [f"env.observations.policy.enable_corruption={noisy}"])
+    found = read_externals([str(tmp_path / "p.yaml")], "UMC-Go2-Stage2", cfg, trust=True)
+    monkeypatch.setattr("umc.evaluation.session.prepare", lambda *_: SimpleNamespace(checkpoints=found, env_cfg=cfg))
+    prepare_rollout(SimpleNamespace(num_envs=8, seed=0, no_push=True), [], LEARNED)
+    assert cfg.observations.external_policy_0.enable_corruption is noisy
+
+
+def test_two_trainings_do_not_write_into_one_folder(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(train_detector, "plan", lambda *_: SimpleNamespace(folder=tmp_path))
+    monkeypatch.setattr(train_detector, "train", lambda run: run.folder / FILE)
+    argv = ["--checkpoint", "pretrained:a1_mlp_stage2"]
+    assert train_detector.main(argv) == 0
+    with lock_folder(tmp_path, "trains"), pytest.raises(UmcError, match=f"trains a detector into {tmp_path}"):
+        train_detector.main(argv)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -26,6 +27,7 @@ from umc.evaluation.pushes import PUSH_EVERY, pushes
 from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, assign_envs, load_study, save_study
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
+from umc.sim2sim import rollout
 from umc.sim2sim.agreement import agreement, agreement_table, find_result, ledger_agreement, pair_up
 from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
@@ -309,6 +311,16 @@ def test_settings_with_one_seed_have_the_same_robots():
     one = replace(study.protocol, settings=tuple(Setting(1, onset) for onset in (5, 6)))
     run = replace(study.policies[0].run, cell=torch.arange(4).repeat(2), member=torch.arange(8) // 4)
     assert agreement(one, run, run)[-1].rates[0].difference.count == 2
+
+
+def test_it_starts_as_many_processes_as_it_may_use(monkeypatch):
+    counts = []
+    monkeypatch.setattr(rollout, "cores", lambda: 3)
+    monkeypatch.setattr(rollout, "_results", lambda runner, groups, count: counts.append(count) or ())
+    cfg = SimpleNamespace(episode=np.arange(8), env=np.arange(8))
+    for workers in (None, 2, 100):
+        assert not [*rollout.simulate(SimpleNamespace(cfg=cfg), workers, None)]
+    assert counts == [3, 2, 8]
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from umc.utils.cli import check_combinations, path
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.process import lock_folder
 
 DESCRIPTION = "Train a detector of joint and sensor faults beside a walking policy, from what a robot measures."
 
@@ -19,7 +20,7 @@ EXAMPLES = (
     "--checkpoint pretrained:a1_mlp_stage2 physics=ovphysx",
     "--task UMC-G1-Stage2 --policy motion.pt --trust physics=ovphysx",
     "--checkpoint pretrained:a1_mlp_stage2 --detector logs/detector/detector.pt --iterations 0 physics=newton_mjwarp",
-    "--checkpoint pretrained:a1_mlp_stage2 --out logs/detector --resume",
+    "--checkpoint pretrained:a1_mlp_stage2 --out logs/detector --resume physics=ovphysx",
 )
 
 CONTRADICTIONS = (
@@ -81,5 +82,6 @@ def main(argv: list[str]) -> int:
     with timed("reading the policy and its task"), quiet():
         run = plan(options, overrides)
     print(f"run folder: {run.folder}", flush=True)
-    print(f"detector: {train(run)}", flush=True)
+    with lock_folder(run.folder, f"trains a detector into {run.folder}"):
+        print(f"detector: {train(run)}", flush=True)
     return 0

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import torch
 
-from umc.deploy.description import DIGEST_KEY, FILES, FORMAT, digest, validate
+from umc.deploy.description import DIGEST_KEY, FILES, FORMAT, MEMORY_INPUT, digest, validate
 from umc.deploy.detector_export import write_detector_onnx
 from umc.deploy.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
@@ -23,7 +23,7 @@ from umc.deploy.robot_package import RUNNER, write_runner
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.external_networks import load_network
-from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_INPUT, MEMORY_OUTPUT, MaskedModel
+from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256

@@ -124,11 +124,12 @@ def markdown(found: Mapping[str, Any]) -> str:
     about, alarms = found["about"], found["false_alarms"]
     lines = ["# Diagnosis", "", *(f"- {name}: {value}" for name, value in about.items()), ""]
     rate = poisson_rate(alarms["count"], alarms["healthy_minutes"]) or Interval(0.0, 0.0, math.inf)
+    right = _percent(found["right_joint"])
     lines += [
         f"{found['robot_minutes']:.0f} robot-minutes. False alarms of healthy robots: {alarms['count']} in "
         f"{alarms['healthy_minutes']:.0f} minutes, one in {_minutes(rate.value)} "
-        f"[{_minutes(rate.high)}, {_minutes(rate.low)}]. The first joint reported after an onset is a faulty one in "
-        f"{_percent(found['right_joint'])}.",
+        f"[{_minutes(rate.high)}, {_minutes(rate.low)}]."
+        + (right and f" The first joint reported after an onset is a faulty one in {right}."),
         "",
         f"Joints whose sensor alone is faulty and of which a joint fault is reported, too, within {WITHIN[-1]:g} s: "
         f"{_percent(found['joint_fault_of_sensor_fault']) or 'there were none'}.",
@@ -155,7 +156,8 @@ def _table(head: str, rows: Sequence[tuple[str, Mapping[str, Any]]], robot: bool
     cells: list[list[str]] = []
     for name, rates in rows:
         middle, within = rates["median_delay_s"], map(_percent, rates["found_within_s"].values())
-        cells.append([name, str(rates["count"]), *within, "never" if middle is None else f"{middle:.2f}"])
+        never = "never" if rates["count"] else ""
+        cells.append([name, str(rates["count"]), *within, never if middle is None else f"{middle:.2f}"])
         if robot:
             cells[-1].append(_percent(rates["any_joint_within_1_s"]))
     return markdown_table(heads, cells, numbers=True)
@@ -184,7 +186,8 @@ def _delays(events: Events, recording: Recording) -> Figure:
                 axis.step(waits, part, where="post", color=color, label=f"{kind} ({len(waits)})")
         axis.set(xlim=(0.0, 2.0 * WITHIN[-1]), ylim=(0, 104), title=NAMES[fault], xlabel="time since onset [s]")
         axis.grid(True)
-        axis.legend(loc="lower right", fontsize=7)
+        if axis.lines:
+            axis.legend(loc="lower right", fontsize=7)
     axes[0].set_ylabel("found [%]")
     return figure
 

@@ -67,7 +67,9 @@ def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: R
     from umc.diagnosis.task import add_random_faults
     from umc.evaluation.checkpoints import External
     from umc.evaluation.session import prepare
+    from umc.mdp.observations import entries
     from umc.rl.checkpoint import DETECTION, trained_overrides
+    from umc.rl.external import EXTERNAL_GROUP, GROUP
 
     if ignored := [token for token in overrides if token.startswith(DETECTION)]:
         raise UmcError(f"{ignored[0]} has no effect where a detector is trained or measured; leave it out")
@@ -79,6 +81,10 @@ def prepare_rollout(options: argparse.Namespace, overrides: list[str], faults: R
     typed = any(override_key(token) == "env.scene.num_envs" for token in overrides)
     options.num_envs = cfg.scene.num_envs = options.num_envs or (cfg.scene.num_envs if typed else NUM_ENVS)
     cfg.seed = options.seed
+    groups = entries(cfg.observations)
+    for name in groups:
+        if name.startswith(EXTERNAL_GROUP):  # as noisy as what the detector reads
+            groups[name].enable_corruption = groups[GROUP].enable_corruption
     add_random_faults(cfg, options.seed, not options.no_push, faults)
     return session
 
@@ -132,7 +138,7 @@ def require_resumable(start: DetectorFile, about: dict[str, Any], iterations: in
         raise UmcError(
             f"{start.path} does not hold {min(missing)}, as another version of umc wrote it; give another --out"
         )
-    for name in ("policy", "task", "seed", "num_envs", "network", "hold_out", "detector"):
+    for name in ("policy", "task", "seed", "num_envs", "network", "hold_out", "detector", "pushes", "overrides"):
         if start.about.get(name, []) != about.get(name, []):
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
     if start.resume["done"] > iterations:

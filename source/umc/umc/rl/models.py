@@ -17,6 +17,7 @@ from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from umc.deploy.description import MEMORY_INPUT
 from umc.faults import FAULT_FLAG_WIDTH
 from umc.models import (
     BodyTransformer,
@@ -37,8 +38,8 @@ EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")
 EXPORT_OUTPUTS = ("actions",)
 """Output names of an exported policy."""
 
-MEMORY_INPUT, MEMORY_OUTPUT = "h_in", "h_out"
-"""What a policy with memory also takes and returns, as rsl_rl names it."""
+MEMORY_OUTPUT = "h_out"
+"""What a policy with memory also returns, as rsl_rl names it."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,6 @@ Processes and not threads: most of the time is spent in Python, under its lock.
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -37,6 +36,7 @@ from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
 from umc.utils.console import progress_bar
 from umc.utils.errors import UmcError
 from umc.utils.process import environment
+from umc.utils.threads import cores
 
 GROUP = 8
 """Robots that a process simulates at once: few enough for a progress bar to move."""
@@ -311,7 +311,7 @@ def simulate[Result](
         for rows in [np.flatnonzero(cfg.episode == episode)]
         for group in np.array_split(rows, -(-len(rows) // GROUP))
     ]
-    count = min(workers or os.cpu_count() or 1, len(groups))
+    count = min(workers or cores(), len(groups))
     with progress_bar(len(cfg.env), title, "robot") as bar:
         for rows, result in _results(runner, groups, count):
             yield rows, result
