@@ -459,6 +459,33 @@ def test_what_is_no_policy_is_refused(tmp_path):
         OnnxNetwork(tmp_path / "p.onnx", 1, "cpu")
 
 
+def test_damaged_and_old_files_are_refused_with_what_to_do(tmp_path):
+    weights = {"actor_state_dict": {"0.weight": torch.zeros(3, 7), "0.bias": torch.zeros(3)}}
+    torch.save(weights, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(
+        UmcError, match=r"no zip file, as torch\.save writes since .* save what torch\.load reads of it"
+    ):
+        load_source(read_external(str(tmp_path / "old.pt")))
+    content = bytearray(script(nn.Linear(WIDTH, JOINTS), tmp_path / "bad.pt").read_bytes())
+    directory = content.find(b"PK\x01\x02")
+    content[directory : directory + 4] = b"XXXX"
+    (tmp_path / "bad.pt").write_bytes(content)
+    with pytest.raises(UmcError, match=r"is damaged .*copy it again"):
+        read_external(str(tmp_path / "bad.pt"))
+
+
+def test_layers_of_several_modules_are_no_network_whose_order_is_known(tmp_path):
+    def layer(name, width):
+        return {f"{name}.0.weight": torch.zeros(JOINTS, width), f"{name}.0.bias": torch.zeros(JOINTS)}
+
+    torch.save({"actor_state_dict": {**layer("mlp", WIDTH), **layer("encoder", JOINTS)}}, tmp_path / "p.pt")
+    with pytest.raises(UmcError, match="its layers are of encoder, mlp, in an order that it does not say"):
+        CheckpointNetwork(tmp_path / "p.pt", 1, "cpu")
+    plain = {f"{number}.{name}": value for number in (0, 2) for name, value in nn.Linear(3, 3).state_dict().items()}
+    torch.save({"actor_state_dict": plain}, tmp_path / "p.pt")
+    CheckpointNetwork(tmp_path / "p.pt", 1, "cpu")
+
+
 def test_torchscript_runs_after_a_yes_only(tmp_path, monkeypatch, capsys):
     path = script(nn.Linear(WIDTH, JOINTS), tmp_path / "p.pt")
     assert read_external(str(path)).is_code

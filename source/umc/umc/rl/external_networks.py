@@ -199,6 +199,12 @@ class CheckpointNetwork:
         self._memory: nn.LSTM | nn.GRU | None = None
         width = None
         try:
+            # skrl's last layer has no container
+            owners = {
+                name.removesuffix(".weight").rpartition(".")[0] for name in layers if name != "policy_layer.weight"
+            }
+            if len(owners) > 1:
+                raise ValueError(f"its layers are of {', '.join(sorted(owners))}, in an order that it does not say")
             if memory is not None:
                 own = {name.removeprefix(memory): value for name, value in weights.items() if name.startswith(memory)}
                 (rows, inputs), cells = own["weight_ih_l0"].shape, own["weight_hh_l0"].shape[1]
@@ -334,8 +340,11 @@ def is_torchscript(path: Path) -> bool:
     """Return whether a file is a TorchScript archive, which holds code; a checkpoint holds weights only."""
     if not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    except zipfile.BadZipFile as error:
+        raise UmcError(f"{path} is damaged ({shown(str(error))}); copy it again, or export the policy again") from error
 
 
 def onnx_data(path: Path) -> tuple[Path, ...]:
@@ -361,6 +370,11 @@ def is_umc_checkpoint(data: Any) -> bool:
 
 def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
     """Return the tensors of an actor and its normalization; rsl_rl before 5 and skrl keep them beside a critic's."""
+    if not zipfile.is_zipfile(path):
+        raise UmcError(
+            f"{path} is no zip file, as torch.save writes since version 1.6: it is damaged or older; copy it again, or "
+            "save what torch.load reads of it with a later torch"
+        )
     data = read_torch(path, "give a TorchScript or ONNX file, or a checkpoint of rsl_rl or skrl", "checkpoint")
     if is_umc_checkpoint(data):
         raise UmcError(f"{path} is a checkpoint of UMC; give it to --checkpoint")
