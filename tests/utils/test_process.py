@@ -40,6 +40,31 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
     assert process.wait(60) == 101
 
 
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize(
+    ("work", "wanted"),
+    [
+        (
+            "status = run_main(lambda _: signal.raise_signal(signal.SIGHUP) or 0, [])\n"
+            "assert signal.getsignal(signal.SIGHUP) is before\nsys.exit(status)",
+            (143, 0),
+        ),
+        (
+            "hits = []\nwith handle_signals(hits.append): signal.raise_signal(signal.SIGHUP)\n"
+            "assert signal.getsignal(signal.SIGHUP) is before\nsys.exit(sum(hits))",
+            (signal.SIGTERM, 0),
+        ),
+    ],
+)
+def test_a_terminal_that_closes_stops_a_command_as_sigterm_does_unless_nohup_ignores_it(ignored, work, wanted):
+    code = (
+        "import signal, sys\nfrom umc.utils.cli import run_main\nfrom umc.utils.process import handle_signals\n"
+        f"before = signal.SIG_{'IGN' if ignored else 'DFL'}\nsignal.signal(signal.SIGHUP, before)\n{work}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == wanted[ignored], done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["agents"], ["nothing"]])
 def test_a_command_whose_output_nobody_reads_ends_without_a_word(arguments):
     reader, writer = os.pipe()

@@ -31,7 +31,7 @@ USAGE_ERROR = 2
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does."""
+    """SIGTERM, or SIGHUP of a terminal that closes, which ends a command as Ctrl-C does."""
 
     signum = signal.SIGTERM
 
@@ -57,8 +57,8 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
     """Run a command; every error of a user, of a child or of another process becomes one line and an exit status.
 
     The status is the command's own or its child's, 1 if another process of the run is gone, 2 after a user's mistake,
-    130 after Ctrl-C and 143 after SIGTERM. ``stopped`` is the line after these two, unless the command printed its own.
-    Where nobody reads the output any more, as after ``umc list | head -1``, it ends with 141 and without a word.
+    130 after Ctrl-C and 143 after SIGTERM or SIGHUP. ``stopped`` is the line after these, unless the command printed its
+    own. Where nobody reads the output any more, as after ``umc list | head -1``, it ends with 141 and without a word.
     """
     try:
         status = _status(work, argv, stopped)
@@ -76,11 +76,12 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
 
 
 def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str) -> int:
-    handles = threading.current_thread() is threading.main_thread()
     # one of several processes may wait for the others in native code, where only the default action ends it
-    handles = handles and not ranks_from_env().is_distributed and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if handles:
-        signal.signal(signal.SIGTERM, _terminate)
+    handles = threading.current_thread() is threading.main_thread() and not ranks_from_env().is_distributed
+    both = (signal.SIGTERM, signal.SIGHUP)  # nohup ignores the latter
+    handled = [signum for signum in both if handles and signal.getsignal(signum) is signal.SIG_DFL]
+    for signum in handled:
+        signal.signal(signum, _terminate)
     try:
         status = work(list(argv))
         print(end="", flush=True)  # a full disk or a closed pipe is an error of this command
@@ -100,8 +101,8 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
             print(stopped, file=sys.stderr, flush=True)
         return 128 + getattr(stop, "signum", signal.SIGINT)
     finally:
-        if handles:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for signum in handled:
+            signal.signal(signum, signal.SIG_DFL)
 
 
 def _is_unread(stream: int) -> bool:

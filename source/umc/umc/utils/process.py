@@ -138,9 +138,13 @@ def run_umc(
 
 @contextlib.contextmanager
 def handle_signals(handler: Callable[[int], None]) -> Iterator[None]:
-    """Call a function with the number of each Ctrl-C and SIGTERM for the duration of the block."""
-    both = (signal.SIGINT, signal.SIGTERM)
-    before = {signum: signal.signal(signum, lambda number, _frame: handler(number)) for signum in both}
+    """Call a function with the number of each Ctrl-C and SIGTERM, for which SIGHUP counts, during the block."""
+    known = {signal.SIGINT: signal.SIGINT, signal.SIGTERM: signal.SIGTERM, signal.SIGHUP: signal.SIGTERM}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
+        del known[signal.SIGHUP]
+    before = {
+        signum: signal.signal(signum, lambda number, _frame: handler(known[signal.Signals(number)])) for signum in known
+    }
     try:
         yield
     finally:
