@@ -57,7 +57,7 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
     """Run a command; every error of a user, of a child or of another process becomes one line and an exit status.
 
     The status is the command's own or its child's, 1 if another process of the run is gone, 2 after a user's mistake,
-    130 after Ctrl-C and 143 after SIGTERM or SIGHUP. ``stopped`` is the line after these, unless the command has its own.
+    130 after Ctrl-C and 143 after SIGTERM or SIGHUP. ``stopped`` is the line after these, unless a command has its own.
     Where nobody reads the output any more, as after ``umc list | head -1``, it ends with 141 and without a word.
     """
     try:
