@@ -188,10 +188,11 @@ def test_the_simulator_tells_at_first_and_the_detector_later():
 
 def test_a_training_is_resumed_by_its_own_command_line():
     about = {"policy": {"sha256": "a"}, "task": "UMC-A1-Stage2", "network": "gru", "hold_out": ["rom"]}
+    about["overrides"] = ["physics=newton_mjwarp", "env.scene.terrain=flat"]
     stopped = DetectorFile(
         Detector(LAYOUT), "a1", about, Path("d.pt"), resume={"done": 3, "optimizer": {}, "episode": torch.zeros(2)}
     )
-    require_resumable(stopped, about, 3)
+    require_resumable(stopped, {**about, "overrides": about["overrides"][::-1]}, 3)
     other = {"sha256": "b"}
     for changed, iterations, words in (
         (about, 2, "has 3 iterations already"),

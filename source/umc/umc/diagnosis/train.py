@@ -139,7 +139,10 @@ def require_resumable(start: DetectorFile, about: dict[str, Any], iterations: in
             f"{start.path} does not hold {min(missing)}, as another version of umc wrote it; give another --out"
         )
     for name in ("policy", "task", "seed", "num_envs", "network", "hold_out", "detector", "pushes", "overrides"):
-        if start.about.get(name, []) != about.get(name, []):
+        before, now = (one.get(name, []) for one in (start.about, about))
+        if name == "overrides":  # flags without a value in front of them change their order
+            before, now = sorted(before), sorted(now)
+        if before != now:
             raise UmcError(f"{start.path} was trained with another {name}; repeat its command line, or leave --resume")
     if start.resume["done"] > iterations:
         raise UmcError(f"{start.path} has {start.resume['done']} iterations already; give more --iterations")
