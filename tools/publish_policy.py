@@ -212,7 +212,7 @@ def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
 
 def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path) -> float:
     """Load the file without its run's settings, as a user will, and compare it with the checkpoint."""
-    from umc.deploy.io_descriptor import group_widths
+    from umc.rl.io_descriptor import group_widths
     from umc.rl.policy import ACTOR_SET, load_policy, stored_agent
     from umc.tasks.task_cfg import resolve_cfgs
 

@@ -23,13 +23,14 @@ from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
-from umc.deploy.io_descriptor import control, fall, observation_terms, start, task_figures
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.deploy.robot_package import RUNNER
 from umc.mdp import CommandFaultsCfg
+from umc.rl.io_descriptor import control, fall, observation_terms, start, task_figures
 from umc.rl.policy import load_policy, registered_agent
 from umc.robots import A1_JOINTS
 from umc.robots.names import robot_names
+from umc.tasks.parts import feet_of
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 from umc.utils.naming import load_tasks, task_parts
@@ -217,7 +218,7 @@ GO2 = {"base_height_m": 0.42, "added_base_mass_kg": [1.2, 3.5], "contact_bodies"
 @pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("G1", G1), ("Go2", GO2)])
 def test_starts_and_falls_are_those_of_the_task(robot, changes):
     cfg = env_cfg_of(f"UMC-{robot}-Stage2")
-    figures = task_figures(cfg, robot_names(cfg.scene.robot).joints)
+    figures = task_figures(cfg, robot_names(cfg.scene.robot).joints, feet_of(cfg))
     found = {"feet": figures["feet"], **figures["start"], **figures["fall"]}
     assert json.loads(json.dumps(found)) == {"feet": A1["feet"], **A1["start"], **A1["fall"], **changes}
 
@@ -253,7 +254,7 @@ def test_events_and_terminations_of_another_task_are_named_and_faults_of_command
 def test_motors_have_the_limit_that_the_simulation_gives_them(kind, limits, wanted):
     cfg = env_cfg_of("UMC-A1-Stage2")
     cfg.scene.robot.actuators = {"legs": kind(joint_names_expr=[".*"], stiffness=25.0, damping=0.5, **limits)}
-    figures = task_figures(cfg, A1_JOINTS)
+    figures = task_figures(cfg, A1_JOINTS, None)
     assert {joint["name"][0]: joint["effort_limit_Nm"] for joint in figures["joints"]} == wanted
     more = ["actuator legs (DelayedPDActuatorCfg)"] if kind is DelayedPDActuatorCfg else []
     assert figures["start"]["other_events"] == more

@@ -18,7 +18,6 @@ from changed_files import put
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab_tasks.utils import load_cfg_from_registry
 from recorded_rollout import what_a_robot_feels_and_does
-from umc.deploy.description import DIGEST_KEY, digest
 from umc.deploy.export import add_metadata, export_checkpoint
 from umc.deploy.policy_runner import (
     BadGravity,
@@ -30,6 +29,7 @@ from umc.deploy.policy_runner import (
 )
 from umc.rl.policy import load_policy
 from umc.robots import A1_JOINTS, G1_JOINTS
+from umc.utils.description import DIGEST_KEY, digest
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 

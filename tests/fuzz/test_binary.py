@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_study import made_up_study
 from mutated import all_finite, bad_files, damaged, mutated, paths_in, read_or_refuse
-from umc.deploy.description import digest, read_description
 from umc.evaluation.report import score_table
 from umc.evaluation.study import EpisodeBatch, load_study, save_study
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint, trained_overrides
 from umc.rl.policy import load_policy, registered_agent
+from umc.utils.description import digest, read_description
 from umc.utils.io import leaves
 from umc.utils.naming import load_tasks
 

@@ -334,7 +334,7 @@ def test_quick_trains_both_stages_evaluates_and_films(tmp_path, monkeypatch, cap
         assert Path(path).is_file()
     assert not (tmp_path / "logs" / "rsl_rl").exists()  # else a real Stage 2 would start from a quick Stage 1
     calls.clear()
-    assert main(["train", *STAGE2, "--quick", "physics=ovphysx", "env.scene.num_envs=9"]) == 0
+    assert main(["train", *STAGE2, "--quick", "--logs", "more", "physics=ovphysx", "env.scene.num_envs=9"]) == 0
     assert all("--num_envs" not in arguments and "env.scene.num_envs=9" in arguments for _, arguments in calls[:2])
 
 

@@ -138,9 +138,9 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
     with timed("loading MuJoCo"):
         import mujoco
 
-        from umc.deploy.description import description_file
         from umc.diagnosis.faults import KindRange
         from umc.sim2sim.diagnosis import diagnosis_rollout, record
+        from umc.utils.description import description_file
     from umc.utils.outputs import require_writable
 
     cfg = diagnosis_rollout(description_file(options.exported), options.minutes, faults, options.seed)

@@ -129,7 +129,7 @@ def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple
             policy = read_external_policy(options.policy, options.task, overrides, options.trust)
         options.policy = policy
         return policy.task, policy.network.parent / "mujoco" / policy.network.stem
-    from umc.deploy.description import description_file, read_description
+    from umc.utils.description import description_file, read_description
 
     path = Path(options.policy)
     if not path.is_dir() and not path.with_suffix(".json").is_file():

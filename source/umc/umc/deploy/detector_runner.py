@@ -15,7 +15,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from umc.deploy.description import AGAIN
+from umc.utils.description import AGAIN
 from umc.utils.errors import UmcError, shown
 
 MAX_NETWORK_BYTES = 256 * 2**20

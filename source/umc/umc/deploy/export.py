@@ -15,16 +15,17 @@ import numpy as np
 import onnx
 import torch
 
-from umc.deploy.description import DIGEST_KEY, FILES, FORMAT, MEMORY_INPUT, digest, validate
 from umc.deploy.detector_export import write_detector_onnx
-from umc.deploy.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.deploy.onnx_files import CHECK_BATCHES, TOLERANCE, add_metadata, export_onnx, ignore_deprecation
 from umc.deploy.robot_package import RUNNER, write_runner
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.external_networks import load_network
+from umc.rl.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
+from umc.tasks.parts import feet_of
+from umc.utils.description import DIGEST_KEY, FILES, FORMAT, MEMORY_INPUT, digest, validate
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256
 
@@ -209,7 +210,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")
-    figures = task_figures(env_cfg, names)
+    figures = task_figures(env_cfg, names, feet_of(env_cfg))
     figures["control"]["action_clip"] = policy.clip
     return {
         "format": FORMAT,

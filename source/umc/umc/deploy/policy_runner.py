@@ -14,7 +14,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from umc.deploy.description import (
+from umc.deploy.detector_runner import DetectorRunner, load_session
+from umc.utils.description import (
     AGAIN,
     DIGEST_KEY,
     JOINT_FIGURES,
@@ -24,7 +25,6 @@ from umc.deploy.description import (
     digest,
     read_description,
 )
-from umc.deploy.detector_runner import DetectorRunner, load_session
 from umc.utils.errors import UmcError, shown
 
 Vector = NDArray[np.float64]

@@ -18,10 +18,10 @@ PACKAGE = Path(__file__).parents[1]
 MODULES = (
     "__init__.py",
     "deploy/__init__.py",
-    "deploy/description.py",
     "deploy/detector_runner.py",
     "deploy/policy_runner.py",
     "utils/__init__.py",
+    "utils/description.py",
     "utils/errors.py",
     "utils/text.py",
 )

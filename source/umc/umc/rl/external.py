@@ -28,8 +28,6 @@ from isaaclab.utils.string import resolve_matching_names_values, string_to_calla
 from pydantic import Field, field_validator
 from tensordict import TensorDict
 
-from umc.deploy.description import AGAIN, read_description
-from umc.deploy.io_descriptor import OBSERVATIONS, control, observation_terms
 from umc.faults.kinds import ACTION
 from umc.mdp.add_faults import MASK_GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
@@ -45,8 +43,10 @@ from umc.mdp.observations import (
 )
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
+from umc.rl.io_descriptor import OBSERVATIONS, control, observation_terms
 from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
+from umc.utils.description import AGAIN, read_description
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import sha256
 from umc.utils.text import read_json, read_text

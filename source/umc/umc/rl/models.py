@@ -17,7 +17,6 @@ from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from umc.deploy.description import MEMORY_INPUT
 from umc.faults import FAULT_FLAG_WIDTH
 from umc.models import (
     BodyTransformer,
@@ -30,6 +29,7 @@ from umc.models import (
 )
 from umc.models.core import CoreCfg, MaskedCore
 from umc.rl.patches import patch_rsl_rl_load
+from umc.utils.description import MEMORY_INPUT
 from umc.utils.errors import UmcError
 
 EXPORT_INPUTS = ("policy", "joint_mask", "fault_flag")

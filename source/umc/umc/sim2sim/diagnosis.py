@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from umc.deploy.description import read_description
 from umc.detection.labels import Labeller
 from umc.diagnosis.effects import limits_act
 from umc.diagnosis.faults import PUSH, PUSH_EVERY, RandomFaults, random_settings
@@ -22,6 +21,7 @@ from umc.faults import FaultState
 from umc.faults.detection import SECONDS_PER_MINUTE
 from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.rollout import GROUP, RolloutCfg, Simulation, simulate
+from umc.utils.description import read_description
 from umc.utils.errors import UmcError
 
 EPISODE_S = 20.0

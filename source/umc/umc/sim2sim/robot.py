@@ -27,8 +27,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from umc.deploy.description import JOINT_FIGURES
 from umc.sim2sim.conditions import Conditions, Start
+from umc.utils.description import JOINT_FIGURES
 from umc.utils.errors import UmcError, shown
 
 GROUND = "ground"

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from umc.deploy.description import read_description
 from umc.deploy.policy_runner import PolicyRunner, RunnerError
 from umc.evaluation.pushes import pushes
 from umc.faults import FaultCases, FaultReplay, FaultSchedule
@@ -34,6 +33,7 @@ from umc.sim2sim.external import ExternalRobotPolicy, ExternalRunner
 from umc.sim2sim.faults import Faults, joint_limits
 from umc.sim2sim.robot import Motors, Robot, RobotType, SolverCfg, robot_mjcf
 from umc.utils.console import progress_bar
+from umc.utils.description import read_description
 from umc.utils.errors import UmcError
 from umc.utils.process import environment
 from umc.utils.threads import cores

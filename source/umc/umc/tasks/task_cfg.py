@@ -267,7 +267,7 @@ def _check_joint_columns(env_cfg: Any, agent_cfg: Any) -> None:
 
     Tasks of other packages, and networks that read no mask and all columns alike, are left as they are.
     """
-    from umc.deploy.io_descriptor import JOINT_TERMS, joint_columns
+    from umc.rl.io_descriptor import JOINT_TERMS, joint_columns
     from umc.rl.model_cfg import UmcModelCfg
     from umc.tasks.bodies import BodyNamesCfg
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from umc.deploy.description import JOINT_LIMITS
+from umc.utils.description import JOINT_LIMITS
 from umc.utils.errors import UmcError
 
 OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
@@ -158,14 +158,12 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
     return widths
 
 
-def task_figures(env_cfg: Any, joint_names: Sequence[str]) -> dict[str, Any]:
+def task_figures(env_cfg: Any, joint_names: Sequence[str], feet: Sequence[str] | None) -> dict[str, Any]:
     """Describe the joints, control, feet, starts and falls of a task."""
-    from umc.tasks.parts import feet_of  # imports Isaac Lab
-
     return {
         "joints": joint_table(env_cfg.scene.robot, joint_names),
         "control": control(env_cfg, joint_names),
-        "feet": list(feet_of(env_cfg) or ()),  # only the figures about feet need them
+        "feet": list(feet or ()),  # only the figures about feet need them
         "start": start(env_cfg),
         "fall": fall(env_cfg),
     }
@@ -329,7 +327,7 @@ def _width(function: str, term: Any, num_joints: int) -> int:
         return int(term.params["width"])
     if function not in OBSERVATIONS:
         raise UmcError(
-            f"observation function {function} has no known width; add it to umc.deploy.io_descriptor.OBSERVATIONS"
+            f"observation function {function} has no known width; add it to umc.rl.io_descriptor.OBSERVATIONS"
         )
     width, _ = OBSERVATIONS[function]
     return num_joints if width is None else width
