@@ -395,9 +395,6 @@ class RecipeRun:
 
     def _check_starts(self) -> None:
         """Refuse checkpoints and teachers that do not fit, before the phases before them are trained."""
-        from umc.rl.distillation import read_teacher
-        from umc.training.plan import require_stage
-
         for number, phase in enumerate(self.recipe.phases):
             if self._done(number):
                 continue
@@ -409,6 +406,9 @@ class RecipeRun:
                         require_match(info, start, self.recipe.robot, AGENTS[phase.agent].network)
                 teacher = self._teacher(phase)
                 if isinstance(teacher, str):
+                    from umc.rl.distillation import read_teacher  # takes seconds
+                    from umc.training.plan import require_stage
+
                     require_stage(read_teacher(teacher, self.recipe.robot, self.trust), phase.task)
                     self.trust = True  # asked once
             except UmcError as error:
