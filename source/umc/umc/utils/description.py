@@ -7,9 +7,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from umc.utils.errors import UmcError, shown
 from umc.utils.text import read_json
