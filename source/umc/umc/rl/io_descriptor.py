@@ -109,7 +109,7 @@ def observation_terms(group: Any, num_joints: int, external: bool = False) -> li
 
 
 def joint_columns(group: Any, num_joints: int) -> dict[str, tuple[int, int] | None]:
-    """Return the columns ``[start, stop)`` of the joints' terms as the environment has them, None for one that lacks.
+    """Return the columns ``[start, stop)`` of the joints' terms as the environment has them, None for a missing one.
 
     Terms after one of unknown width are left out.
     """
