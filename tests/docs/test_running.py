@@ -137,7 +137,7 @@ def program(words: list[str]) -> list[str]:
         return [sys.executable, *words[2:]]
     if words[0] == "umc":
         return [sys.executable, "-m", *words]
-    if words[0] == "python":
+    if words[0] in ("python", "python3"):
         return [sys.executable, *words[1:]]
     if words[0] == "./isaaclab.sh":
         library = ["--rl_library", "rsl_rl"] if words[1] == "train" else []
@@ -213,12 +213,13 @@ def run_page(page: Path, folder: Path) -> list[str]:
         if words is None or (tuple(sorted(words)) in DONE and not is_read(words, lines[number + 1 :])):
             continue
         DONE.add(tuple(sorted(words)))
+        own = dict(environment)
         while re.match(r"[A-Z_]+=", words[0]):
             name, _, value = words.pop(0).partition("=")
-            environment[name] = os.pathsep.join([str(folder / value), environment[name]])
+            own[name] = os.pathsep.join([str(folder / value), own[name]])
         began = time.monotonic()
         words = [newest(folder, word) for word in words]
-        said = start(program(words), folder, environment)
+        said = start(program(words), folder, own)
         state = "failed" if said else "ok"
         print(f"{page.name}: {time.monotonic() - began:3.0f} s {state}: {shlex.join(words)}", flush=True)
         failed += [f"{line}\nran as {shlex.join(words)}\n{said}"] if said else []
