@@ -23,11 +23,11 @@ CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.end
 def test_the_table_holds_the_papers_methods_and_where_their_stage_2_starts():
     assert {name: spec.stage1 for name, spec in AGENTS.items() if 2 in spec.stages} == {
         **{name: name for name in ("transformer", "mlp", "gru", "transformer_small32", "transformer_small64")},
-        **{f"{network}_{kind}": None for network in ("transformer", "mlp") for kind in ("one_stage", "curriculum")},
+        **{f"{network}_{kind}": None for network in ABLATED for kind in ("one_stage", "curriculum")},
         "mt_ftc": None,
         **{
             f"{network}_{kind}": network
-            for network in ("transformer", "mlp")
+            for network in ABLATED
             for kind in (
                 *("ratio_1110", "ratio_1101", "ratio_1011", "ratio_0111", "ratio_1221", "ratio_1331"),
                 *("mask_100", "mask_minus_100"),

@@ -165,6 +165,7 @@ _ALL = (
     ),
     *_ablations("transformer"),
     *_ablations("mlp"),
+    *_ablations("transformer_small32"),
 )
 
 AGENTS: dict[str, AgentSpec] = {spec.name: spec for spec in _ALL}
