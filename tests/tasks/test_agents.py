@@ -16,6 +16,9 @@ from umc.utils.naming import entry_point
 JOINT_COLUMNS = {"A1": 12, "Go2": 12, "G1": 9, "H1": 9, "Solo8": 12}
 """Column of the first joint position that the actor reads."""
 
+ABLATED = ("transformer", "mlp", "transformer_small32")
+"""Networks that have the paper's ablations."""
+
 CHANGES_ONLY_THE_ENV = {name for name in AGENTS if "_ratio_" in name or name.endswith(("_one_stage", "_curriculum"))}
 """Their networks are those of the agent that they vary: on a dummy env nothing would be different."""
 
