@@ -107,7 +107,7 @@ GROUND_STEPS = 6
 
 SHARE = 0.97
 """Least share of the robots on the ground, and of those in the air, each in each episode, that have to keep the
-tolerance [-]; a defect of one kind of faults moves more (docs/engines.md, by ``benchmarks/devices.py``)."""
+tolerance [-]; a defect of one kind of faults moves more (docs/gpu_test.md, by ``benchmarks/devices.py``)."""
 
 
 def make_repeatable(env_cfg: Any, ledger: Path) -> None:
