@@ -11,7 +11,17 @@ from dataclasses import fields, replace
 import pytest
 import torch
 from recorded_ledger import ENVS, EPISODES, HEALTHY, JOINTS, LENGTH, MIXED, record
-from umc.faults import NEVER, FaultCases, FaultPlan, FaultReplay, FaultSchedule, FaultState, LedgerWriter, read_ledger
+from umc.faults import (
+    NEVER,
+    FaultCases,
+    FaultPlan,
+    FaultReplay,
+    FaultSchedule,
+    FaultState,
+    JointLimits,
+    LedgerWriter,
+    read_ledger,
+)
 from umc.faults.replay import canonical_plan
 from umc.utils.errors import UmcError
 
@@ -180,6 +190,22 @@ def test_damping_and_friction_are_in_the_ledger_where_a_fault_adds_some(path):
     switch = next(number for number, line in enumerate(lines, start=1) if '"friction":[' in line)
     edit(path, switch, lambda content: content["friction"].append(1.0))
     with pytest.raises(UmcError, match="damping and friction have a number for each joint"):
+        read_ledger(path)
+
+
+def test_the_largest_float32_number_comes_back(path):
+    """PhysX has it as the torque limit of a joint without one."""
+    largest = torch.finfo(torch.float32).max
+    state = FaultState(FaultSchedule(["a"], scenario="locked", num_joints=(1, 1), onset=1), 1)
+    writer = LedgerWriter(path, state)
+    state.reset(torch.arange(1))
+    writer.record_plans(torch.arange(1), torch.zeros(1))
+    changed = state.advance(torch.ones(1, dtype=torch.long), torch.zeros(1, 1))
+    healthy = JointLimits(*(torch.full((1, 1), value) for value in (-1.0, 1.0, largest, 10.0)))
+    writer.record_switches(changed, state.limits(healthy))
+    assert read_ledger(path).episodes[0, 0].limits_at(1)["a"].effort == largest
+    edit(path, 2, lambda line: line.update(effort=[1e39]))
+    with pytest.raises(UmcError, match=r"1e\+39 is no float32 number"):
         read_ledger(path)
 
 

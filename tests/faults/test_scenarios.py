@@ -57,6 +57,7 @@ def test_scenarios_are_found_by_kinds_number_or_own_name():
         (9, None, "unknown scenario 9; the paper's scenarios are 1 to 8; choose one of them"),
         ("lokced", None, "unknown scenario 'lokced'; choose"),
         ("mine", {"mine": ["dead", "dead"]}, "twice"),
+        (2.5, {2.5: ["dead"]}, "unknown scenario '2.5'; choose"),  # names are words, also in YAML
         ("mine", {"mine": "dead"}, "must list its kinds"),
         ("mine", {"mine": {"kind": ["dead"]}}, "must have 'kinds'"),
         ("mine", {"mine": ["broken"]}, f"choose from {sorted(KINDS)[0]}"),

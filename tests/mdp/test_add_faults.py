@@ -284,6 +284,7 @@ def with_policy(**terms):
         (go2, {"ledger": 3}, "ledger 3 must be the name of a file"),
         (go2, {"severity": {"rom": 1.5}, "scenario": 5}, "severity 1.5 of 'rom' must be above 0 and at most 1"),
         (go2, {"severity": {"rom": {HIPS: 0.5, ".*": 2.0}}, "scenario": 5}, "severity 2 of 'rom'"),
+        (go2, {"severity": {"rom": 10**400}, "scenario": 5}, "faults cannot be drawn .* int too large"),
         (go2, {"onset": 1000}, "must lie before the episode's end at step 1000"),
         (lambda: with_policy(joint_pos=None, joint_vel=None, actions=None), {}, "group 'policy' has no joint obs"),
         (lambda: add(go2()), {}, "already"),

@@ -151,6 +151,6 @@ def try_faults(
     try:
         source = draw_source(joint_names, faults, 1, episode_length=episode_length, nominal=healthy)
         source.draw(env, env)
-    except TypeError as error:  # such as a word instead of a number
+    except (TypeError, OverflowError) as error:  # such as a word instead of a number
         raise UmcError(f"faults cannot be drawn with {where}: {error}; correct them") from error
     return source

@@ -18,6 +18,9 @@ ONSET_RANGE = (1, 250)
 """First and last training onset [env steps]. The paper prints none; this holds its inference onsets (75, 100, 125), and
 policies encounter faults both while they start to walk and within the first 5 s of walking."""
 
+MOST_STEPS = 10**9
+"""Longest duration and period [env steps]; a ledger holds steps up to 2^31."""
+
 SeverityValue = float | Mapping[str, Any]
 """A number, a distribution, or a mapping from joint-name patterns to either."""
 
@@ -162,7 +165,7 @@ def check_ratios(ratios: Sequence[float] | Mapping[str, float]) -> dict[str, flo
     if not all(is_number(ratio) and math.isfinite(ratio) and ratio >= 0.0 for ratio in shown):
         raise UmcError(f"ratios {shown} must be numbers, finite and not negative")
     if math.fsum(shown) <= 0.0:
-        raise UmcError(f"ratios {shown} sum to 0; raise one of them ({', '.join(odds)})")
+        raise UmcError(f"ratios {shown} sum to 0; raise one of them ({', '.join(map(str, odds))})")
     return odds
 
 
@@ -243,8 +246,10 @@ def check_steps(name: str, steps: Any) -> tuple[int, int] | None:
     if steps is None:
         return None
     span = (steps, steps) if is_integer(steps) else steps
-    if not is_list_of(is_integer, span, 2) or not 1 <= span[0] <= span[1]:
-        raise UmcError(f"{name} {steps} must be a whole number of env steps from 1 on, or the least and the most")
+    if not is_list_of(is_integer, span, 2) or not 1 <= span[0] <= span[1] <= MOST_STEPS:
+        raise UmcError(
+            f"{name} {steps} must be a whole number of env steps from 1 to {MOST_STEPS}, or the least and the most"
+        )
     return span[0], span[1]
 
 

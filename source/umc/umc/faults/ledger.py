@@ -47,8 +47,6 @@ VERSION = 1
 MAX_LEDGER_BYTES = 2**30
 """Largest ledger that is read [byte]: millions of episodes; a line is at most as long as another file."""
 
-_LARGEST_FLOAT32 = 3.4028234e38
-
 _DIGITS = 9
 """Significant digits that distinguish any two float32 numbers."""
 
@@ -367,10 +365,11 @@ def _per_joint(joints: tuple[str, ...], value: PerJoint) -> dict[str, float]:
 
 
 def _float32(number: float) -> float:
-    """Return the float32 number that was written."""
-    if abs(number) > _LARGEST_FLOAT32:
-        raise ValueError(f"{number:g} is no float32 number")
-    return struct.unpack("f", struct.pack("f", number))[0]
+    """Return the float32 number that was written, which may be rounded up from the largest."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError as error:
+        raise ValueError(f"{number:g} is no float32 number") from error
 
 
 class LedgerWriter:

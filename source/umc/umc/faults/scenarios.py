@@ -68,7 +68,7 @@ def find_scenario(name: int | str, own: Mapping[str, Description] | None = None)
                 f"unknown scenario {name}; the paper's scenarios are 1 to {max(SCENARIOS)}; choose one of them"
             )
         return SCENARIOS[name]
-    if own and name in own:
+    if own and str(name) in own:
         return Scenario.of(str(name), own[str(name)])
     if name in SUBCATEGORIES:
         return SUBCATEGORIES[str(name)]
@@ -78,7 +78,7 @@ def find_scenario(name: int | str, own: Mapping[str, Description] | None = None)
     kinds = [part.strip() for part in str(name).split("+")]
     if all(kind in KINDS for kind in kinds):
         return Scenario.of(str(name), kinds)
-    choices = [*(own or ()), *SUBCATEGORIES, *sorted(KINDS)]
+    choices = [*map(str, own or ()), *SUBCATEGORIES, *sorted(KINDS)]
     raise UmcError(
         f"unknown scenario '{name}'; choose 1 to {max(SCENARIOS)}, or from {', '.join(choices)}, joined by +"
     )
