@@ -1,13 +1,27 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""The severities that viewer and Kit panel offer for kinds of somebody else."""
+"""The severities that viewer and Kit panel offer for kinds of somebody else, and for joints without a limit."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
+from fault_env import events_with
 from umc.faults import KINDS, FaultSchedule, FaultState, JointKind, JointLimits
 from umc.mdp import FaultInjector
+
+
+def offered(kind, effort=20.0):
+    """The severities that are offered for a joint of such a torque limit [N*m]."""
+    schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))
+    nominal = JointLimits(*(torch.full((2,), value) for value in (-1.0, 1.0, effort, 10.0)))
+    term = SimpleNamespace(
+        prepare_limits=lambda: None,
+        state=FaultState(schedule, 1),
+        source=schedule,
+        writer=SimpleNamespace(nominal=nominal),
+    )
+    return FaultInjector(SimpleNamespace(event_manager=events_with(term))).severity_range("a", kind)
 
 
 @pytest.mark.parametrize(
@@ -21,27 +35,23 @@ from umc.mdp import FaultInjector
     ],
 )
 def test_every_severity_that_is_offered_for_a_kind_of_ones_own_is_valid(monkeypatch, default, smallest, largest, span):
-    attributes = {
-        "name": "rust",
-        "unit": "[N*m]",
-        "default": default,
-        "min_severity": smallest,
-        "max_severity": largest,
-    }
-    kind = type("Rust", (JointKind,), {**attributes, "limit": lambda self, limits, *_: limits})()
+    class Rust(JointKind):
+        name, unit = "rust", "[N*m]"
+        min_severity, max_severity = smallest, largest
+
+        def limit(self, limits, on, severity, onset):
+            return limits
+
+    kind = Rust()
+    kind.default = default
     monkeypatch.setitem(KINDS, "rust", kind)
-    schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))
-    nominal = JointLimits(*(torch.full((2,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
-    term = SimpleNamespace(
-        prepare_limits=lambda: None,
-        state=FaultState(schedule, 1),
-        source=schedule,
-        writer=SimpleNamespace(nominal=nominal),
-    )
-    events = SimpleNamespace(
-        active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: SimpleNamespace(func=term)
-    )
-    found = FaultInjector(SimpleNamespace(event_manager=events)).severity_range("a", "rust")
+    found = offered("rust")
     assert (found.low, found.high, found.initial) == pytest.approx(span)
     for severity in (found.low, found.high, found.initial):
         kind.check(severity)
+
+
+def test_a_joint_without_a_torque_limit_gets_severities_that_a_motor_has():
+    assert offered("effort").high == 20.0
+    for unlimited in (torch.inf, torch.finfo(torch.float32).max):  # the second is PhysX's
+        assert 0.0 < offered("effort", unlimited).high < 100.0

@@ -62,6 +62,12 @@ class Log:
         torch.save({name: torch.stack(values) for name, values in self.steps.items()} | self.once, path)
 
 
+def events_with(term: Any) -> Any:
+    """Event manager of an environment whose fault term this is."""
+    cfg = SimpleNamespace(func=term)
+    return SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: cfg)
+
+
 class UnstartedEnv(SimpleNamespace):
     """As much of an environment as fault terms look at before the simulation starts; its base has no weakrefs."""
 

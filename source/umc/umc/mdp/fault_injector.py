@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +12,7 @@ import torch
 from umc.faults import CommandKind, FaultKind, find_kind
 from umc.faults.kinds import KINDS, ImuKind
 from umc.faults.manual import check_env
+from umc.faults.severity import LARGEST_LIMIT
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
@@ -162,7 +162,7 @@ class FaultInjector:
         reference = found.severity_reference(writer.nominal)
         if reference is not None:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
-            if math.isfinite(healthy):
+            if healthy < LARGEST_LIMIT:
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
                 return SeverityRange(LEAST_PART * healthy, healthy, min(first, healthy), unit)
         low, high, first = _RANGES[kind] if kind in _RANGES else _usual_range(found)
