@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -22,7 +22,7 @@ from umc.faults.kinds import (
     SensorContext,
     SensorKind,
 )
-from umc.faults.state import FaultState, known_empty
+from umc.faults.state import FaultState, LiveFault, known_empty
 
 Index = torch.Tensor | slice
 """Rows or columns of a tensor; on a GPU a list would make the host wait."""
@@ -37,6 +37,8 @@ class SensorChannel:
     ``envs`` and ``joints``, in their order, are those of the state that signals are of.
     """
 
+    _base: ClassVar[type[FaultKind]] = SensorKind
+
     def __init__(self, quantity: str, step_dt: float, envs: Index = _ALL, joints: Index = _ALL) -> None:
         self.quantity, self._step_dt = quantity, step_dt
         self._envs, self._joints = envs, joints
@@ -47,30 +49,34 @@ class SensorChannel:
         self._held.clear()
 
     def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
-        """Return what the sensors report, given what working ones would. Shapes are (E, J)."""
-        for kind in _acting(tuple(state.kinds), SensorKind, tuple(KINDS.values())):
+        """Return what the sensors report, given what working ones would. Shapes are (E, J); of the IMU (E, 3)."""
+        for kind in _acting(tuple(state.kinds), self._base, tuple(KINDS.values())):
             if self.quantity not in kind.quantities:
                 continue
             if kind not in state.kinds:
                 self._held[kind.name] = signal.clone()
                 continue
             live = state.live_fault(kind.name)
-            on = self._mine(live.on)
+            on = self._on(live)
             held = self._held.get(kind.name, signal)
             if kind.remembers:
                 self._held[kind.name] = torch.where(on, held, signal)
-            if known_empty(on):
-                continue
-            context = SensorContext(
-                quantity=self.quantity,
-                on=on,
-                severity=self._mine(live.severity).to(signal.dtype),
-                age=self._mine(live.age) * self._step_dt,
-                held=held,
-                normal=lambda stream: self._mine(state.normal(stream)),
-            )
-            signal = kind.read(signal, context)
+            if not known_empty(on):
+                signal = kind.read(signal, self._context(state, live, on, held))
         return signal
+
+    def _on(self, live: LiveFault) -> torch.Tensor:
+        return self._mine(live.on)
+
+    def _context(self, state: FaultState, live: LiveFault, on: torch.Tensor, held: torch.Tensor) -> Any:
+        return SensorContext(
+            quantity=self.quantity,
+            on=on,
+            severity=self._mine(live.severity).to(held.dtype),
+            age=self._mine(live.age) * self._step_dt,
+            held=held,
+            normal=lambda stream: self._mine(state.normal(stream)),
+        )
 
     def _mine(self, values: torch.Tensor) -> torch.Tensor:
         return values[self._envs][:, self._joints]
@@ -79,32 +85,21 @@ class SensorChannel:
 class ImuChannel(SensorChannel):
     """One quantity of the base as its inertial sensor reports it, whatever the joints."""
 
-    def read(self, state: FaultState, signal: torch.Tensor) -> torch.Tensor:
-        """Return what the sensor reports, given what a working one would. Shapes are (E, 3)."""
-        for kind in _acting(tuple(state.kinds), ImuKind, tuple(KINDS.values())):
-            if self.quantity not in kind.quantities:
-                continue
-            if kind not in state.kinds:
-                self._held[kind.name] = signal.clone()
-                continue
-            live = state.live_fault(kind.name)
-            on = live.on[self._envs].any(dim=1, keepdim=True)
-            held = self._held.get(kind.name, signal)
-            if kind.remembers:
-                self._held[kind.name] = torch.where(on, held, signal)
-            if known_empty(on):
-                continue
-            severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
-            context = ImuContext(
-                quantity=self.quantity,
-                on=on,
-                severity=severity.to(signal.dtype),
-                age=live.age[self._envs].amax(dim=1, keepdim=True) * self._step_dt,
-                held=held,
-                direction=lambda stream: state.direction(stream)[self._envs],
-            )
-            signal = kind.read(signal, context)
-        return signal
+    _base = ImuKind
+
+    def _on(self, live: LiveFault) -> torch.Tensor:
+        return live.on[self._envs].any(dim=1, keepdim=True)
+
+    def _context(self, state: FaultState, live: LiveFault, on: torch.Tensor, held: torch.Tensor) -> Any:
+        severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
+        return ImuContext(
+            quantity=self.quantity,
+            on=on,
+            severity=severity.to(held.dtype),
+            age=live.age[self._envs].amax(dim=1, keepdim=True) * self._step_dt,
+            held=held,
+            direction=lambda stream: state.direction(stream)[self._envs],
+        )
 
 
 @cache

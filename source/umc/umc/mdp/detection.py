@@ -148,7 +148,7 @@ def reported_joints(found: Detection) -> tuple[torch.Tensor, torch.Tensor]:
 
 def check_detection(cfg: DetectionCfg) -> None:
     """Raise UmcError for an unknown source, and for fields that it does not have."""
-    chosen = _source(cfg)
+    chosen = "none" if cfg.source is None else cfg.source
     if chosen not in SOURCES:
         raise UmcError(f"env.detection.source is {chosen!r}; choose one of {', '.join(SOURCES)}")
     for source, names in (("corrupted_oracle", ERRORS), ("detector", ("file", "any_fault"))):
@@ -157,10 +157,6 @@ def check_detection(cfg: DetectionCfg) -> None:
             raise UmcError(f"env.detection.{changed[0]} needs env.detection.source={source}")
     if chosen == "detector" and cfg.file is None:
         raise UmcError("env.detection.source=detector needs env.detection.file, which umc train-detector writes")
-
-
-def _source(cfg: DetectionCfg) -> str:
-    return "none" if cfg.source is None else cfg.source
 
 
 def make_detection(
@@ -178,4 +174,4 @@ def make_detection(
         file = read_detector(Path(str(chosen.file)), env.device)
         file.require(None, state.joint_names)
         return DetectorInEnv(env, state, file, chosen.any_fault)
-    return NoDetection(state) if _source(chosen) == "none" else None
+    return None if chosen.source == "oracle" else NoDetection(state)

@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from isaaclab.actuators import newton as drives  # loaded when it is used: umc.utils.lazy_imports
@@ -61,12 +61,23 @@ class _Sensor(ManagerTermBase):
     its group has ``enable_corruption``, and the faults afterwards; scale, clip and history keep a 0.
     """
 
+    _known: ClassVar[Mapping[Callable[..., Any], str]]
+    _choices: ClassVar[str]
+    """Quantities of Isaac Lab's own terms, and all that there are, as text."""
+
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         params: dict[str, Any] = cfg.params
         func = params["func"]
         # a cfg that went through Hydra names its functions
         self._func: Callable[..., torch.Tensor] = string_to_callable(func) if isinstance(func, str) else func
+        self.quantity: str = params.get("quantity") or self._known.get(self._func, "")
+        """What it reports, as :attr:`umc.faults.kinds.SensorContext.quantity`."""
+        if self.quantity not in self._known.values():
+            raise UmcError(
+                f"{type(self).__name__} does not know what {self._func.__name__} reports; set quantity to"
+                f" {self._choices}"
+            )
         chosen = {
             name: copy.deepcopy(one.default)
             for name, one in inspect.signature(self._func).parameters.items()
@@ -103,15 +114,12 @@ class _Sensor(ManagerTermBase):
 class joint_sensor(_Sensor):
     """A signal with one column per joint, as the joint's sensor reports it: noisy, and wrong where it is faulty."""
 
+    _known = QUANTITIES
+    _choices = f"'{POSITION}' [rad], '{VELOCITY}' [rad/s] or '{ACTION}'"
+
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
         params: dict[str, Any] = cfg.params
-        quantity = params.get("quantity") or QUANTITIES.get(self._func)
-        if quantity not in (POSITION, VELOCITY, ACTION):
-            raise UmcError(
-                f"joint_sensor does not know what {self._func.__name__} reports; set quantity to '{POSITION}' [rad],"
-                f" '{VELOCITY}' [rad/s] or '{ACTION}'"
-            )
         asset_cfg = params.get("asset_cfg")
         if asset_cfg is not None and "asset_cfg" in inspect.signature(self._func).parameters:
             self._kwargs["asset_cfg"] = asset_cfg
@@ -120,12 +128,7 @@ class joint_sensor(_Sensor):
         """Whether it reports all joints of the robot in its order."""
         if asset_cfg is not None and not isinstance(joint_ids, slice):
             self.reports_all = list(joint_ids) == list(range(env.scene[asset_cfg.name].num_joints))
-        self._channel = SensorChannel(quantity, env.step_dt, joints=_columns(joint_ids, env.device))
-
-    @property
-    def quantity(self) -> str:
-        """What it reports: ``position`` [rad], ``velocity`` [rad/s] or ``action``."""
-        return self._channel.quantity
+        self._channel = SensorChannel(self.quantity, env.step_dt, joints=_columns(joint_ids, env.device))
 
     def __call__(
         self,
@@ -147,16 +150,12 @@ class joint_sensor(_Sensor):
 class imu_sensor(_Sensor):
     """Angular velocity or direction of gravity of the base, as its inertial sensor reports it: noisy, or wrong."""
 
+    _known = IMU_QUANTITIES
+    _choices = f"'{ANGULAR_VELOCITY}' [rad/s] or '{GRAVITY}'"
+
     def __init__(self, cfg: ObservationTermCfg, env: ManagerBasedEnv) -> None:
         super().__init__(cfg, env)
-        params: dict[str, Any] = cfg.params
-        quantity = params.get("quantity") or IMU_QUANTITIES.get(self._func)
-        if quantity not in (ANGULAR_VELOCITY, GRAVITY):
-            raise UmcError(
-                f"imu_sensor does not know what {self._func.__name__} reports; set quantity to '{ANGULAR_VELOCITY}'"
-                f" [rad/s] or '{GRAVITY}'"
-            )
-        self._channel = ImuChannel(quantity, env.step_dt)
+        self._channel = ImuChannel(self.quantity, env.step_dt)
 
     def __call__(
         self,
