@@ -121,34 +121,15 @@ def add_faults(
         env = ManagerBasedRLEnv(env_cfg)
         state = mdp.fault_state(env)  # which joints of which env are broken now, how, and since when
 
-    Every episode of every env draws a fault at reset: its scenario, joints, severities and onset. The draw depends on
-    (seed, env, episode) and the order of the joints alone, so that another policy or number of envs gets the same
-    faults; another engine does, if the robot's cfg has a ``joint_ordering``.
+    docs/faults.md lists the kinds of faults, what they depend on and what the call changes: two events, the joint
+    observations of ``groups`` (every other group, such as a critic's, keeps true values), two observation groups, the
+    actions if commands can fail, and the PhysX solver iterations of the robot. Rewards, terminations and commands stay
+    as they are. :class:`~umc.faults.FaultsCfg` describes every field; without ``ratios``, ``scenario`` and ``cases``
+    the four subcategories of the paper are drawn equally often.
 
-    docs/faults.md lists the kinds of faults and the units of their severities. A severity is a number, a distribution,
-    a ``{"fraction": ...}`` of the healthy value, or a mapping from joint patterns to either. ``ratios``, ``scenario``
-    and ``scenarios`` choose which kinds come together; without them the four subcategories of the paper are drawn
-    equally often. :class:`~umc.faults.FaultsCfg` describes every field, and :func:`~umc.faults.register_kind` adds a
-    kind of your own.
-
-    The call changes these parts of the cfg:
-
-    * Events: ``reset_faults``, the first of all, restores limits at reset; ``faults`` switches faults in every env
-      step.
-    * Observations: joint observations of ``groups`` become :class:`~umc.mdp.joint_sensor` terms, which keep their
-      place, joints, noise, scale, clip and history. Every other group, such as a critic's, keeps true values.
-    * Observation groups ``joint_mask`` (1 where a sensor is dead) and ``fault_flag`` (+1 once a fault is detected, else
-      -1) for policies that may see faults. A network reads them if the agent's ``obs_groups`` says so, and
-      ``env.detection`` (:class:`~umc.mdp.DetectionCfg`) how well faults are detected.
-    * Actions: ``command_faults``, if commands can fail.
-    * Observations of ``groups`` that show base_ang_vel and projected_gravity become :class:`~umc.mdp.imu_sensor` terms,
-      if the IMU can fail (:func:`~umc.mdp.add_imu_sensors`).
-    * Robot: a copy whose PhysX solver has the iterations that hold joints to limits
-      (:func:`umc.mdp.physics.prepare_robot`). Newton reads none of them.
-
-    Rewards, terminations and commands stay as they are. Call it on an instance of the cfg, or in ``__post_init__`` of a
-    subclass; presets that Hydra has yet to choose from are changed in every variant. On the command line the parameters
-    are ``env.events.faults.params.num_joints=[1,2]`` and so on.
+    Call it on an instance of the cfg, or in ``__post_init__`` of a subclass; presets that Hydra has yet to choose from
+    are changed in every variant. On the command line the parameters are ``env.events.faults.params.num_joints=[1,2]``
+    and so on.
 
     Args:
         env_cfg: The task's cfg, a :class:`~isaaclab.envs.ManagerBasedRLEnvCfg`.

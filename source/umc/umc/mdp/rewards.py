@@ -1,6 +1,9 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reward terms of the A1-Walk and unitree_rl_gym tasks that Isaac Lab does not have, and what they measure."""
+"""Reward terms of the A1-Walk and unitree_rl_gym tasks that Isaac Lab does not have, and what they measure.
+
+Shapes are (num_envs,) unless another is given.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def foot_contact(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg) -> torch.Te
 def planar_velocity_error(
     env: ManagerBasedRLEnv, command_name: str, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Distance [m/s] between the commanded and the world-frame planar velocity. Shape is (num_envs,)."""
+    """Distance [m/s] between the commanded and the world-frame planar velocity."""
     asset: Articulation = env.scene[asset_cfg.name]
     command = env.command_manager.get_command(command_name)[:, :2]
     return (command - asset.data.root_lin_vel_w.torch[:, :2]).norm(dim=1)
@@ -53,7 +56,7 @@ def commanded_progress(
 ) -> torch.Tensor:
     """Speed in the commanded direction as a share of the commanded speed, clamped to [-1, 1]; 0 without a command.
 
-    Shape is (num_envs,). Linear, where tracking kernels are flat far from the command: a slow robot gains by any speed.
+    Linear, where tracking kernels are flat far from the command: a slow robot gains by any speed.
     """
     asset: Articulation = env.scene[asset_cfg.name]
     command = env.command_manager.get_command(command_name)[:, :2]
@@ -64,7 +67,7 @@ def commanded_progress(
 
 
 def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Sum over the joints of the absolute mechanical power [W]. Shape is (num_envs,)."""
+    """Sum over the joints of the absolute mechanical power [W]."""
     asset: Articulation = env.scene[asset_cfg.name]
     return (asset.actuators.applied_effort.torch * asset.data.joint_vel.torch).abs().sum(1)
 
@@ -72,16 +75,13 @@ def mechanical_power(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg = SceneEn
 def effort_beyond(
     env: ManagerBasedRLEnv, limit: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Return whether the unclipped commanded torque of any joint exceeds a limit [N*m] (ParkourGym's indicator).
-
-    Shape is (num_envs,).
-    """
+    """Return whether the unclipped commanded torque of any joint exceeds a limit [N*m] (ParkourGym's indicator)."""
     asset: Articulation = env.scene[asset_cfg.name]
     return (asset.actuators.computed_effort.torch.abs() > limit).any(1).float()
 
 
 def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")) -> torch.Tensor:
-    """Return the height [m] of the robot's root above the ground under it, shape (num_envs,).
+    """Return the height [m] of the robot's root above the ground under it.
 
     On ground without tracks, its height above the origin of its env.
     """
@@ -94,21 +94,18 @@ def height_above_ground(env: ManagerBasedEnv, asset_cfg: SceneEntityCfg = SceneE
 def height_error_l2(
     env: ManagerBasedEnv, target_height: float, asset_cfg: SceneEntityCfg = SceneEntityCfg("robot")
 ) -> torch.Tensor:
-    """Squared distance [m^2] of the root's height above the ground from a target [m]. Shape is (num_envs,)."""
+    """Squared distance [m^2] of the root's height above the ground from a target [m]."""
     return (height_above_ground(env, asset_cfg) - target_height).square()
 
 
 def joint_pos_l2(env: ManagerBasedRLEnv, asset_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Sum of squared joint positions [rad^2] (keeps hip roll and yaw near zero). Shape is (num_envs,)."""
+    """Sum of squared joint positions [rad^2] (keeps hip roll and yaw near zero)."""
     asset: Articulation = env.scene[asset_cfg.name]
     return asset.data.joint_pos.torch[:, asset_cfg.joint_ids].square().sum(1)
 
 
 def foot_slip(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg) -> torch.Tensor:
-    """Sum over standing feet of their squared velocity [m^2/s^2]; both cfgs name the same feet.
-
-    Shape is (num_envs,).
-    """
+    """Sum over standing feet of their squared velocity [m^2/s^2]; both cfgs name the same feet."""
     asset: Articulation = env.scene[asset_cfg.name]
     speed = asset.data.body_lin_vel_w.torch[:, asset_cfg.body_ids].square().sum(-1)
     return (speed * foot_contact(env, sensor_cfg)).sum(1)
@@ -117,10 +114,7 @@ def foot_slip(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, asset_cfg: Sce
 def swing_height_error(
     env: ManagerBasedRLEnv, target: float, sensor_cfg: SceneEntityCfg, asset_cfg: SceneEntityCfg
 ) -> torch.Tensor:
-    """Sum over swinging feet of the squared distance [m^2] of the foot's frame from a target height [m].
-
-    Shape is (num_envs,).
-    """
+    """Sum over swinging feet of the squared distance [m^2] of the foot's frame from a target height [m]."""
     asset: Articulation = env.scene[asset_cfg.name]
     height = asset.data.body_pos_w.torch[:, asset_cfg.body_ids, 2] - env.scene.env_origins[:, 2:3]
     return ((height - target).square() * ~foot_contact(env, sensor_cfg)).sum(1)
@@ -129,7 +123,7 @@ def swing_height_error(
 def contact_follows_phase(
     env: ManagerBasedRLEnv, period: float, offsets: tuple[float, ...], stance: float, sensor_cfg: SceneEntityCfg
 ) -> torch.Tensor:
-    """Return the number of feet that stand or swing as the gait clock asks. Shape is (num_envs,).
+    """Return the number of feet that stand or swing as the gait clock asks.
 
     A stride takes ``period`` [s], of which a foot stands for the fraction ``stance``. ``offsets`` are the phase shifts
     of the feet, in the order of ``sensor_cfg.body_names`` (``preserve_order=True``).
@@ -141,7 +135,7 @@ def contact_follows_phase(
 def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy_only: bool = False) -> torch.Tensor:
     """Return whether a quadruped stands on exactly one diagonal pair of feet, as in a trot.
 
-    Shape is (num_envs,). ``sensor_cfg`` names the feet front left, front right, rear left, rear right
+    ``sensor_cfg`` names the feet front left, front right, rear left, rear right
     (``preserve_order=True``); with ``healthy_only``, robots with a joint fault get 0: they cannot trot.
     """
     front_left, front_right, rear_left, rear_right = foot_contact(env, sensor_cfg).unbind(1)
@@ -150,7 +144,7 @@ def diagonal_support(env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, healthy
 
 
 def _healthy(env: ManagerBasedRLEnv) -> torch.Tensor:
-    """1 where no joint has a joint fault now (its sensor may be dead), else 0. Shape is (num_envs,)."""
+    """1 where no joint has a joint fault now (its sensor may be dead), else 0."""
     return (~fault_state(env).has_joint_fault.any(1)).float()
 
 
@@ -174,7 +168,7 @@ class uneven_duty(ManagerTermBase):
     def __call__(
         self, env: ManagerBasedRLEnv, sensor_cfg: SceneEntityCfg, time_constant: float, healthy_only: bool = False
     ) -> torch.Tensor:
-        """Return the sum of squared differences [-], shape (num_envs,), of averages over ``time_constant`` [s].
+        """Return the sum of squared differences [-] of averages over ``time_constant`` [s].
 
         With ``healthy_only``, robots with a joint fault get 0.
         """
@@ -209,7 +203,7 @@ class yaw_drift(ManagerTermBase):
         time_constant: float,
         asset_cfg: SceneEntityCfg = SceneEntityCfg("robot"),
     ) -> torch.Tensor:
-        """Return the absolute mean error of the yaw rate [rad/s], shape (num_envs,), over ``time_constant`` [s]."""
+        """Return the absolute mean error of the yaw rate [rad/s] over ``time_constant`` [s]."""
         asset: Articulation = env.scene[asset_cfg.name]
         command = env.command_manager.get_command(command_name)[:, 2]
         error = asset.data.root_ang_vel_b.torch[:, 2] - command
