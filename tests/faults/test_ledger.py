@@ -6,11 +6,11 @@ import contextlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
-from recorded_ledger import ENVS, EPISODES, HEALTHY, JOINTS, LENGTH, MIXED, record
+from recorded_ledger import ENVS, EPISODES, HEALTHY, JOINTS, LENGTH, MIXED, differing, record
 from umc.faults import (
     NEVER,
     FaultCases,
@@ -34,11 +34,6 @@ def schedule_of(**changes) -> FaultSchedule:
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "runs" / "ledger.jsonl"
-
-
-def differing(a: FaultPlan, b: FaultPlan) -> list[str]:
-    names = [field.name for field in fields(FaultPlan)]
-    return [name for name in names if not torch.equal(getattr(a, name), getattr(b, name))]
 
 
 def columns(plan: FaultPlan, order: list[int]) -> FaultPlan:
@@ -339,13 +334,10 @@ LINES = [
     (0, lambda line: line["schedule"]["nominal"].update(upper=[1.0]), "header .* does not have a limit for each joint"),
     (FAULTY, lambda line: line["faults"][0].update(onset="x"), "onset is 'x'"),
     (FAULTY, lambda line: line["faults"][0].update(onset=math.nan), "NaN is not finite"),
-    (FAULTY, lambda line: line["faults"][0].update(onset=1.5), "onset is 1.5"),
     (FAULTY, lambda line: line["faults"][0].update(end=1), "end 1 is not after onset"),
     (FAULTY, lambda line: line["faults"][0].update(detected="no"), "detected is 'no'"),
-    (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": math.nan}), "NaN is not finite"),
     (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": -5.0}), "severity -5 of 'effort' must be above 0"),
     (FAULTY, lambda line: line["faults"][0].update(kinds={"effort": 1e30}), "severity 1e.30 of 'effort' must be"),
-    (FAULTY, lambda line: line["faults"][0].update(kinds={"rom": 1.5}), "severity 1.5 of 'rom' must be"),
     (FAULTY, lambda line: line["faults"][0].update(joints=[99, 1, 2]), "joint 99 is not one of 12"),
     (FAULTY, lambda line: line["faults"][0].update(scenario=99), "scenario 99 is not one of 6"),
     (FAULTY, lambda line: line["faults"][0].update(scenario=eval("[" * 65 + "]" * 65)), "nested more than 64"),

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans depend on (seed, env, episode) and on nothing else, are spread as asked, and bad input is refused."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 import torch
-from recorded_ledger import JOINTS, MIXED
+from recorded_ledger import JOINTS, MIXED, differing
 from umc.faults import NEVER, FaultPlan, FaultSchedule, FaultState, JointLimits
 from umc.utils.errors import UmcError
 
@@ -25,17 +25,13 @@ def draw(envs, episode=0, **kwargs) -> FaultPlan:
     return schedule(**kwargs).draw(ids, torch.full_like(ids, episode))
 
 
-def same(a: FaultPlan, b: FaultPlan) -> bool:
-    return all(torch.equal(getattr(a, field.name), getattr(b, field.name)) for field in fields(FaultPlan))
-
-
 @pytest.mark.parametrize("kwargs", [{}, MIXED], ids=["paper", "mixed"])
 def test_an_env_has_the_same_faults_in_any_batch(kwargs):
     many = draw(range(4096), episode=5, **kwargs)
-    assert same(many.map(lambda column: column[:64]), draw(range(64), episode=5, **kwargs))
-    assert same(many.map(lambda column: column[[17]]), draw([17], episode=5, **kwargs))
+    assert not differing(many.map(lambda column: column[:64]), draw(range(64), episode=5, **kwargs))
+    assert not differing(many.map(lambda column: column[[17]]), draw([17], episode=5, **kwargs))
     order = torch.randperm(4096)
-    assert same(many.map(lambda column: column[order]), draw(order, episode=5, **kwargs))
+    assert not differing(many.map(lambda column: column[order]), draw(order, episode=5, **kwargs))
 
 
 def test_an_env_has_the_same_faults_in_any_order_of_resets():
@@ -46,7 +42,7 @@ def test_an_env_has_the_same_faults_in_any_order_of_resets():
         for _ in range(3):
             alone.reset(torch.tensor([env]))
     assert together.episode.tolist() == [2] * 32
-    assert same(together.plan, alone.plan)
+    assert not differing(together.plan, alone.plan)
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"episode": 1}])
@@ -156,10 +152,10 @@ def test_joints_of_a_group_fail_together():
     assert float((count == 1).float().mean()) == pytest.approx(0.5, abs=0.03)
     assert legs.all(dim=2).float().mean(0).tolist() == pytest.approx([1.5 / 4] * 4, abs=0.03)
     # any batch, and any order of the groups, which are drawn by name
-    assert same(plan.map(lambda column: column[17:18]), draw([17], **whole))
+    assert not differing(plan.map(lambda column: column[17:18]), draw([17], **whole))
     turned = {**whole, "joint_groups": dict(reversed(LEGS.items()))}
-    assert same(plan, draw(range(4000), **turned))
-    assert not same(plan, draw(range(4000), seed=1, **whole))
+    assert not differing(plan, draw(range(4000), **turned))
+    assert differing(plan, draw(range(4000), seed=1, **whole))
 
 
 def test_groups_leave_everything_else_of_a_plan_as_it_was_and_may_overlap():
@@ -266,10 +262,8 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
         ({"ratios": {1: 0, 2: 0}}, "sum to 0; raise one of them (1, 2)"),
         ({"ratios": (1, -1, 1, 1)}, "not negative"),
         ({"ratios": (1, 1, 1)}, "4 numbers"),
-        ({"num_joints": (2, 13)}, "num_joints"),
         ({"num_faults": (0, 1)}, "num_faults"),
         ({"severity": {"rom": 0.0}}, "severity 0 of 'rom' must be above 0 and at most 1"),
-        ({"severity": {"effort": -1.0}}, "'effort'"),
         ({"severity": {"velocity": float("nan")}}, "'velocity'"),
         ({"severity": {"delayed": 11}}, "'delayed'"),
         ({"severity": {"delayed": 0.4}}, "severity 0.4 of 'delayed' must be above 0.5 and at most 10"),
@@ -294,12 +288,10 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
         ({"joint_groups": ["FL_.*"]}, "must be a mapping of names to joints"),
         ({"joint_groups": {"FL": "FL_.*"}}, "joint_groups: 'FL' must list names or patterns"),
         ({"joint_groups": {"FL": ["tail"]}}, "joint_groups: 'FL': no joint is named tail"),
-        ({"joint_groups": {"FL": ["FL_.*"]}, "num_joints": (1, 2)}, "max is 2, but there are 1 joint groups"),
         # values of the wrong kind
         ({"severity": 3}, "severity 3 must be a mapping"),
         ({"joint_names": "FL_hip_joint"}, "joint_names must list names or patterns"),
         ({"seed": "abc"}, "seed abc must be a whole number"),
-        ({"ratios": 1}, "ratios 1 must have 4 numbers"),
         ({"ratios": (1, "x", 1, 1)}, "ratios (1, 'x', 1, 1) must be numbers"),
         ({"scenario": [[1]]}, "scenario [[1]] must be a whole number, a name, or a list of these"),
         ({"scenarios": ["stiff"]}, "scenarios ['stiff'] must be a mapping"),

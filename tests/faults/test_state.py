@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from umc.faults import FaultSchedule, FaultState, JointLimits
+from umc.faults import FaultSchedule, FaultState, JointLimits, find_kind
 from umc.faults.kinds import Derating
 from umc.faults.random import philox, philox_pair
 
@@ -138,6 +138,7 @@ def test_joint_kinds_lower_what_they_say_and_nothing_else():
     for kind, lowered in changed.items():
         limits, joints = limits_with(kind)
         assert joints.any()
+        assert find_kind(kind).adds_passive == any(name in ("damping", "friction") for name in lowered)
         for name in names:
             differs = getattr(limits, name) != getattr(HEALTHY, name)
             if name not in lowered:

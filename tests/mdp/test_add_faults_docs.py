@@ -9,10 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fault_env import events_with
 from isaaclab.managers import CurriculumTermCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState
+from umc.faults.apply import SensorChannel
 from umc.faults.kinds import KINDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "faults.md").read_text()
@@ -43,9 +45,8 @@ def test_the_blocks_make_tasks():
     groups = run("joint_groups")["cfg"].events.faults.params["joint_groups"]
     assert groups == {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
     schedule = FaultSchedule(["hip", "knee"], severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0}, num_joints=(1, 2))
-    faults = SimpleNamespace(func=SimpleNamespace(schedule=schedule))
-    manager = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: faults)
-    mdp.fault_curriculum(run("fault_curriculum")["cfg"].curriculum.faults, SimpleNamespace(event_manager=manager))
+    env = SimpleNamespace(event_manager=events_with(SimpleNamespace(schedule=schedule)))
+    mdp.fault_curriculum(run("fault_curriculum")["cfg"].curriculum.faults, env)
 
 
 @pytest.mark.usefixtures("no_new_kinds")
@@ -59,14 +60,9 @@ def test_the_kind_of_the_page_is_drawn_and_read():
         state.advance(torch.full((4,), step), signal)
         live = state.live_fault("backwards")
         assert live.on.sum(1).tolist() == [step == 3] * 4
-    scene = {"robot": SimpleNamespace(joint_names=["hip", "knee"])}
-    faults = SimpleNamespace(advance=lambda: state, detect=lambda: state)
-    events = SimpleNamespace(active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=faults))
-    env = SimpleNamespace(scene=scene, num_envs=4, device="cpu", step_dt=0.02, event_manager=events)
     for quantity, sign in (("position", -1.0), ("velocity", -1.0), ("action", 1.0)):
-        params = {"func": lambda env: signal, "quantity": quantity}
-        sensor = mdp.joint_sensor(SimpleNamespace(params=params), env)
-        assert torch.equal(sensor(env, **params), torch.where(live.on, sign * signal, signal))
+        read = SensorChannel(quantity, 0.02).read(state, signal)
+        assert torch.equal(read, torch.where(live.on, sign * signal, signal))
 
 
 def test_every_kind_and_parameter_is_on_the_page():

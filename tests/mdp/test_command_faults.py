@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fault_env import UnstartedEnv
+from fault_env import UnstartedEnv, events_with
 from isaaclab.actuators import (
     DelayedPDActuatorCfg,
     IdealPDActuatorCfg,
@@ -193,14 +193,10 @@ class Joints:
         )
         self.decimations: list[int] = []
         manager = SimpleNamespace(set_decimation=self.decimations.append)
-        func = SimpleNamespace(state=self.state)
-        events = SimpleNamespace(
-            active_terms={"interval": ["faults"]}, get_term_cfg=lambda _: SimpleNamespace(func=func)
-        )
         self.env: Any = SimpleNamespace(
             scene={"robot": SimpleNamespace(actuators=SimpleNamespace(target_command=command), data=data)},
             sim=SimpleNamespace(physics_manager=manager),
-            event_manager=events,
+            event_manager=events_with(SimpleNamespace(state=self.state)),
             num_envs=1,
             device="cpu",
             _physics_handles_decimation=True,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fault_env import UnstartedEnv
+from fault_env import UnstartedEnv, events_with
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState, JointLimits
@@ -28,10 +28,7 @@ class Training:
         self.schedule = schedule
         self.state = FaultState(schedule, NUM_ENVS)
         term = SimpleNamespace(schedule=schedule, source=schedule, state=self.state)
-        manager = SimpleNamespace(
-            active_terms={"interval": ["faults"]}, get_term_cfg=lambda name: SimpleNamespace(func=term)
-        )
-        self.env = SimpleNamespace(event_manager=manager, common_step_counter=0, num_envs=NUM_ENVS, device="cpu")
+        self.env = SimpleNamespace(event_manager=events_with(term), common_step_counter=0)
         self.params = params
         self.term = mdp.fault_curriculum(SimpleNamespace(params=params), self.env)
 
@@ -121,6 +118,8 @@ def test_a_task_whose_curriculum_changes_faults_is_known():
     sampling = SimpleNamespace(func=mdp.failure_sampling)
     assert has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(failures=sampling)))
     assert has_fault_curriculum(SimpleNamespace(curriculum={"failures": sampling, "other": None}))
+    own = SimpleNamespace(func=type("own", (mdp.fault_curriculum,), {}))
+    assert has_fault_curriculum(SimpleNamespace(curriculum={"own": own}))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=SimpleNamespace(other=None)))
     assert not has_fault_curriculum(SimpleNamespace(curriculum=None))
 
@@ -129,11 +128,6 @@ def test_a_task_whose_curriculum_changes_faults_is_known():
 def test_a_later_stage_that_is_wrong_is_refused_at_the_start(ratios):
     with pytest.raises(UmcError):
         Training(stages=[(0, (1, 0, 0, 0)), (5000, ratios)])
-
-
-def test_a_curriculum_of_ones_own_that_is_a_fault_curriculum_counts_as_one():
-    own = type("own", (mdp.fault_curriculum,), {})
-    assert has_fault_curriculum(SimpleNamespace(curriculum={"own": SimpleNamespace(func=own)}))
 
 
 def test_joint_faults_reach_physics_whatever_raises_their_odds(monkeypatch):

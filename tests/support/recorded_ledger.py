@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import torch
@@ -55,3 +56,9 @@ def record(
             writer.record_switches(changed, state.limits(HEALTHY))
     writer.close()
     return plans
+
+
+def differing(a: FaultPlan, b: FaultPlan) -> list[str]:
+    """Names of the columns in which two plans differ."""
+    names = [field.name for field in fields(FaultPlan)]
+    return [name for name in names if not torch.equal(getattr(a, name), getattr(b, name))]
