@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from umc.faults.cfg import FaultsCfg, check_mapping, faults_cfg, is_list_of
+from umc.faults.cfg import NOT_OF_ONE_SCHEDULE, FaultsCfg, check_mapping, faults_cfg, is_list_of
 from umc.faults.kinds import FaultKind, JointLimits
 from umc.faults.plan import FaultPlan, widen_plan
 from umc.faults.random import seed_word
@@ -120,11 +120,8 @@ class FaultCases:
 _FIELDS = tuple(field.name for field in fields(FaultsCfg))
 
 
-_OF_ALL_CASES = ("cases", "ledger", "replay")
-
-
 def _case_cfg(shared: FaultsCfg, case: Mapping[str, Any]) -> FaultsCfg:
-    if ignored := [name for name in _OF_ALL_CASES if case.get(name) is not None]:
+    if ignored := [name for name in NOT_OF_ONE_SCHEDULE if case.get(name) is not None]:
         raise UmcError(f"a case has no '{ignored[0]}' of its own; give it beside cases")
     severity = check_mapping("severity", shared.severity) | check_mapping("severity", case.get("severity"))
     return faults_cfg(shared, {**case, "severity": severity}, "a case has")

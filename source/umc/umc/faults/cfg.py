@@ -90,6 +90,10 @@ EVENT_FIELDS = tuple(one for one in fields(FaultsCfg) if one.name != "joint_name
 """Parameters of the event term, which names the joints by its ``asset_cfg``."""
 
 
+NOT_OF_ONE_SCHEDULE = ("cases", "ledger", "replay")
+"""Fields that concern all cases together."""
+
+
 def faults_cfg(faults: FaultsCfg | None, changes: Mapping[str, Any], owner: str = "faults have") -> FaultsCfg:
     """Return a cfg, by default the default one, with some fields changed; raises UmcError for an unknown field."""
     known = [one.name for one in fields(FaultsCfg)]

@@ -14,6 +14,7 @@ from zlib import crc32
 import torch
 
 from umc.faults.cfg import (
+    NOT_OF_ONE_SCHEDULE,
     FaultsCfg,
     check_count,
     check_duty,
@@ -70,7 +71,7 @@ _NAMED = 1 << 31
 _OPTIONAL = ("stratified", "joint_groups")
 """Fields of :class:`FaultsCfg` that ledgers hold only where they are set."""
 
-_SETTINGS = [f.name for f in fields(FaultsCfg) if f.name not in ("cases", "ledger", "replay", *_OPTIONAL)]
+_SETTINGS = [f.name for f in fields(FaultsCfg) if f.name not in (*NOT_OF_ONE_SCHEDULE, *_OPTIONAL)]
 """Fields of :class:`FaultsCfg` in ledgers, which call the joint names candidates."""
 
 

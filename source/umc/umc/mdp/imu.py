@@ -34,9 +34,9 @@ def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[st
         holder[key] = value
 
 
-def has_plain_imu_terms(env_cfg: Any, groups: Sequence[str] = ("policy",)) -> bool:
-    """Return whether some observation groups have base_ang_vel or projected_gravity that cannot fail yet."""
-    return bool(_edits(env_cfg, "robot", groups))
+def has_plain_imu_terms(env_cfg: Any) -> bool:
+    """Return whether the policy's observations have base_ang_vel or projected_gravity that cannot fail yet."""
+    return bool(_edits(env_cfg, "robot", ["policy"]))
 
 
 def _edits(env_cfg: Any, asset_name: str, groups: Sequence[str]) -> list[tuple[dict[str, Any], str, Any]]:
