@@ -14,13 +14,12 @@ ENGINES = ("newton_mjwarp", "ovphysx")
 ONSET, EPISODE = 10, 150
 """Env steps to the faults, and of the episode."""
 
-SCENARIOS = ("normal", "braking", "friction", "derating", "burst_loss", "growing_delay", "imu_drift", "imu_frozen")
-SCENARIOS += ("backlash",)
-HEALTHY, BRAKING, RUBBING, HOT, BURSTS, LATER, TILTING, FROZEN, LOOSE = range(9)
-BRAKE, RUB, CONTINUOUS = 2.0, 3.0, 0.5
-"""[N*m*s/rad], [N*m], [N*m]."""
-BURST, GROWTH, PLAY, TILT = 6, 0.25, 0.4, 0.2
-"""[env steps], [-], [rad], [rad/s]."""
+SCENARIOS = ("normal", "braking", "backlash", "imu_drift", "derating", "imu_frozen")
+HEALTHY, BRAKING, LOOSE, TILTING, HOT, FROZEN = range(6)
+"""Their order counts: an env's number decides its leg and the axis of its IMU's drift. The bounds are those of a loose
+rear leg, and of an axis across gravity."""
+BRAKE, CONTINUOUS, PLAY, TILT = 2.0, 0.5, 0.4, 0.2
+"""[N*m*s/rad], [N*m], [rad], [rad/s]."""
 LEGS = {leg: [f"{leg}_.*"] for leg in ("FL", "FR", "RL", "RR")}
 
 
@@ -34,15 +33,7 @@ def faults_from_the_field(physics: str, out: str) -> None:
 
     faults = {
         "scenario": SCENARIOS,
-        "severity": {
-            "braking": BRAKE,
-            "friction": RUB,
-            "derating": CONTINUOUS,
-            "burst_loss": BURST,
-            "growing_delay": GROWTH,
-            "backlash": PLAY,
-            "imu_drift": TILT,
-        },
+        "severity": {"braking": BRAKE, "derating": CONTINUOUS, "backlash": PLAY, "imu_drift": TILT},
         "joint_groups": LEGS,
         "num_joints": (1, 1),
         "onset": ONSET,
@@ -77,7 +68,6 @@ def faults_from_the_field(physics: str, out: str) -> None:
             turning=torch.stack((observed[:, 3:6] / 0.25, robot.data.root_ang_vel_b.torch)),
             gravity=torch.stack((observed[:, 6:9], robot.data.projected_gravity_b.torch)),
             sent=env.action_manager.get_term("joint_pos").processed_actions,
-            arrived=robot.actuators.target_command.position.torch,
         )
     log.once["joints"] = state.joints.clone()
     env.step(torch.zeros(len(SCENARIOS), 12))  # the reset
@@ -112,7 +102,7 @@ def reach(log, env: int, joints: torch.Tensor) -> torch.Tensor:
 def test_a_whole_leg_fails_the_same_one_on_both_engines(logs):
     newton, physx = (logs[physics] for physics in ENGINES)
     assert torch.equal(newton.joints, physx.joints)
-    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert newton.joints.unflatten(1, (4, 3)).all(2).sum(1).tolist() == [0, 1, 1, 1, 1, 1]
 
 
 def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
@@ -125,17 +115,6 @@ def test_a_braked_leg_gives_no_torque_and_comes_to_rest(log):
     added = log.whole[BRAKING] - log.whole[HEALTHY]
     assert added[joints, 0].tolist() == pytest.approx([BRAKE] * 3)
     assert added[~joints].abs().max() == 0.0
-
-
-def test_friction_takes_its_torque_from_the_motor(log):
-    joints = leg(log, RUBBING)
-    work = []
-    for env in (RUBBING, HEALTHY):
-        torque, speed = log.torque[ONSET + 10 :, env][:, joints], log.v[ONSET + 10 :, env][:, joints]
-        work.append((torque * speed).sum(0) / speed.abs().sum(0))
-    # per angle, more than without friction: readings at the end of an env step are not those of its middle
-    assert (work[0] - work[1]).tolist() == pytest.approx([RUB] * 3, rel=0.05)
-    assert (reach(log, RUBBING, joints) < 0.95 * reach(log, HEALTHY, joints)).all()
 
 
 def test_a_motor_that_works_hard_is_derated_while_it_does(log):
@@ -152,28 +131,6 @@ def test_a_motor_that_works_hard_is_derated_while_it_does(log):
         heat = kept * heat + (1.0 - kept) * (torque[row] / CONTINUOUS).square()
         expected = 25.0 + (CONTINUOUS - 25.0) * ((heat - 0.5) / 0.5).clamp(0.0, 1.0)
         assert effort[row].tolist() == pytest.approx(expected.tolist(), rel=1e-3)
-
-
-def test_commands_are_lost_in_bursts_that_all_joints_share(log):
-    joints = leg(log, BURSTS)
-    late = log.sent[:, BURSTS] != log.arrived[:, BURSTS]
-    assert not late[:, ~joints].any()
-    lost = late[:, joints]
-    assert torch.equal(lost.any(1), lost.all(1))
-    assert not lost[:ONSET].any()
-    # 7 windows of 20 steps; a swing may come back to the target that was held
-    assert 7 * BURST - 2 <= int(lost[ONSET : ONSET + 139, 0].sum()) <= 7 * BURST
-    stays = log.arrived[1:, BURSTS][:, joints] == log.arrived[:-1, BURSTS][:, joints]
-    assert stays[lost[1:]].all()
-
-
-def test_commands_arrive_later_and_later(log):
-    joints = leg(log, LATER)
-    for step in range(ONSET, 139):
-        delay = min(int(GROWTH * (step - ONSET + 1)), 10)
-        assert torch.equal(log.arrived[step, LATER, joints], log.sent[step - delay, LATER, joints]), step
-    assert torch.equal(log.arrived[:, LATER, ~joints], log.sent[:, LATER, ~joints])
-    assert (log.q[-40:, LATER] - log.q[-40:, HEALTHY])[:, joints].abs().max() > 0.1
 
 
 def test_a_leg_with_worn_gears_is_moved_beyond_the_play_only(log):
