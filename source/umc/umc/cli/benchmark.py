@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
+from umc.cli.evaluate import STOP_MESSAGE as STOP_MESSAGE  # for umc.cli.main
 from umc.cli.evaluate import add_arguments as add_evaluation_arguments
 from umc.cli.evaluate import launcher_arguments
 from umc.evaluation.arguments import add_policy_arguments, parse
@@ -33,9 +35,6 @@ PROTOCOL, EPISODES = "umc_bench_1", 10
 
 GROUND = "env.scene.terrain=flat"
 
-OPEN = "physics"
-"""Override that may be given."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``umc benchmark``."""
@@ -45,18 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="a few envs and steps: proves that everything works, no figures")
 
 
-STOP_MESSAGE = "stopped; finished batches are kept, the same command goes on from there"
-"""Printed after Ctrl-C and SIGTERM."""
-
-
 def main(argv: list[str]) -> int:
     """Run ``umc benchmark``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
+        add_policies = partial(add_policy_arguments, seed=argparse.SUPPRESS)
+        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [add_policies, add_arguments])
     with timed("loading packages"), quiet():
         typed, overrides = parse(argv, add_arguments)
         for token in overrides:
-            if override_key(token) != OPEN:
+            if override_key(token) != "physics":
                 raise UmcError(f"{token} changes the conditions, which are frozen; leave it out, or use umc evaluate")
         if typed.task is not None and not (TASK_NAME.fullmatch(typed.task) and task_parts(typed.task)[1] == 2):
             raise UmcError(
@@ -83,7 +79,3 @@ def main(argv: list[str]) -> int:
         files = write_card(card_of(study, result, conditions[0]), out / "cards")
         print(f"card: {', '.join(map(str, files))}", flush=True)
     return 0
-
-
-def _add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    add_policy_arguments(parser, seed=argparse.SUPPRESS)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from umc.diagnosis.train import NUM_ENVS, prepare_rollout
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.utils.cli import MOST_WORKERS, check_combinations, path, within
-from umc.utils.console import quiet, timed
+from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.outputs import require_writable
 
 if TYPE_CHECKING:
     from umc.diagnosis.faults import KindRange, RandomFaults
@@ -58,21 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--oracle", action="store_true", help="let the simulator tell the policy what is broken, not the detector")
 
 
+IN_EXPORT = ("detector", "checkpoint", "policy", "trust", "task", "offline", "robot", "agent", "device", "num_envs")
+
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(
         ({"exported", flag}, f"--exported has policy, detector and task, and needs no GPU; leave out --{flag}")
-        for flag in (
-            "detector",
-            "checkpoint",
-            "policy",
-            "trust",
-            "task",
-            "offline",
-            "robot",
-            "agent",
-            "device",
-            "num_envs",
-        )
+        for flag in IN_EXPORT
     ),
     ({"workers", "detector"}, "--workers are those of --exported; leave it out"),
 )
@@ -109,8 +101,6 @@ def main(argv: list[str]) -> int:
     from umc.evaluation.session import open_session
     from umc.mdp.observations import joint_layout
     from umc.tasks.task_cfg import physics_name
-    from umc.utils.console import progress_bar
-    from umc.utils.outputs import require_writable
 
     out: Path = options.out or options.detector.parent / "diagnosis"
     require_writable(out, "--out")
@@ -141,7 +131,6 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
         from umc.diagnosis.faults import KindRange
         from umc.sim2sim.diagnosis import diagnosis_rollout, record
         from umc.utils.description import description_file
-    from umc.utils.outputs import require_writable
 
     cfg = diagnosis_rollout(description_file(options.exported), options.minutes, faults, options.seed)
     cfg = replace(cfg, oracle=options.oracle, push=not options.no_push)
@@ -168,7 +157,7 @@ def _report(
 ) -> int:
     from umc.diagnosis.report import write_report
 
-    more: dict[str, object] = {
+    more = {
         "mask and flag from": "the simulator" if options.oracle else "the detector",
         "pushes": "no" if options.no_push else "yes",
         "seed": options.seed,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
@@ -83,7 +84,8 @@ STOP_MESSAGE = "stopped; finished batches are kept, the same command goes on fro
 def main(argv: list[str]) -> int:
     """Run ``umc evaluate``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [_add_policy_arguments, add_arguments])
+        add_policies = partial(add_policy_arguments, seed=ONE_SEED)
+        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policies, add_arguments])
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
         check_combinations(options, CONTRADICTIONS, ["no_ray"] if options.ray is None else [])
@@ -99,10 +101,6 @@ def main(argv: list[str]) -> int:
     else:
         evaluate(options, overrides, launcher_arguments(argv))
     return 0
-
-
-def _add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    add_policy_arguments(parser, ONE_SEED)
 
 
 def _check_envs(options: argparse.Namespace, overrides: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from umc.cli.film import is_shown, write_films
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
 from umc.utils.cli import path
-from umc.utils.console import quiet, timed
+from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 
@@ -70,7 +70,6 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
     from umc.evaluation.conditions import set_protocol
     from umc.evaluation.rollout import reset_batch, step_policy
     from umc.evaluation.session import open_session
-    from umc.utils.console import progress_bar
 
     set_protocol(session.env_cfg, protocol, session.options.num_envs or 1)
     with open_session(session) as (env, (policy,)):

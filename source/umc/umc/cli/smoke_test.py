@@ -16,9 +16,12 @@ from umc.utils.cli import FAILED, as_flags, path
 from umc.utils.config import override_key
 from umc.utils.console import escape_markdown, markdown_table, quiet, timed
 from umc.utils.errors import UmcError
+from umc.utils.io import atomic_write
 from umc.utils.isaaclab_flags import asks_for_help, check_flags, parse_all, show_help
 from umc.utils.naming import LIBRARIES
 from umc.utils.process import STOPPED, ChildFailed, command_line, end_with_parent
+from umc.utils.provenance import git_state, now, read_progress, versions
+from umc.utils.threads import cores
 
 if TYPE_CHECKING:
     from umc.evaluation.device_speed import Speed
@@ -152,8 +155,6 @@ class _SmokeTest:
 
     def _write(self) -> str:
         """Write the report as far as it is known; return its text."""
-        from umc.utils.io import atomic_write
-
         text = "\n".join(self._report()) + "\n"
         with atomic_write(self._folder / REPORT) as file:
             file.write(text.encode())
@@ -162,7 +163,6 @@ class _SmokeTest:
     def _train(self) -> None:
         from umc.rl.checkpoint import newest_checkpoint
         from umc.training.quick import run_pipeline, trained_in
-        from umc.utils.provenance import read_progress
 
         try:
             run_pipeline(self._request, self._folder, self._phases, *self._sizes)
@@ -204,8 +204,9 @@ class _SmokeTest:
     def _report(self) -> list[str]:
         status = {None: "running", 0: "passed"}
         phases = [[one.name, f"{one.seconds:.0f}", status.get(one.code, one.code)] for one in self._phases.started]
-        about = [[name, escape_markdown(str(value))] for name, value in [["result", self._result()], *self._about]]
-        lines = ["# umc smoke-test", "", *markdown_table(["", ""], about)]
+        about = {"result": self._result(), **self._about}
+        machine = [[name, escape_markdown(str(value))] for name, value in about.items()]
+        lines = ["# umc smoke-test", "", *markdown_table(["", ""], machine)]
         lines += ["", "## Phases", "", *markdown_table(["phase", "[s]", "exit status"], phases)]
         lines += ["", "## Comparison with the CPU", ""]
         lines += ["Not made."] if self._comparison is None else _about_comparison(self._comparison)
@@ -218,11 +219,8 @@ class _SmokeTest:
                 lines += ["", f"End of the output of {phase.name}:", "", "````text", *shown, "````"]
         return lines
 
-    def _machine(self) -> list[list[Any]]:
-        from umc.utils.provenance import git_state, now, versions
-        from umc.utils.threads import cores
-
-        found = {
+    def _machine(self) -> dict[str, Any]:
+        return {
             "command": command_line("smoke-test", self._argv),
             "started": now(),
             "device": self._device,
@@ -232,7 +230,6 @@ class _SmokeTest:
             "commit": git_state(),
             "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
         }
-        return [[name, value] for name, value in found.items()]
 
     def _about_speed(self) -> list[str]:
         rows: list[list[Any]] = []
@@ -262,18 +259,15 @@ def _simulate(argv: list[str]) -> int:
         from umc.evaluation.session import open_session, without_policy
 
         session = without_policy(options, overrides, options.task)
-        recording: Path | None = options.record
-        ledger = None
-        if recording is not None:
-            ledger = recording.with_suffix(".jsonl")
+        if options.record is not None:
             options.num_envs = RECORDED_ENVS
-            make_repeatable(session.env_cfg, ledger)
+            make_repeatable(session.env_cfg, options.record.with_suffix(".jsonl"))
         session.env_cfg.scene.num_envs = options.num_envs or session.env_cfg.scene.num_envs
     with open_session(session) as (env, _):
-        if recording is None or ledger is None:
+        if options.record is None:
             measure(env, options.measure)
         else:
-            record(env, ledger, recording)
+            record(env, options.record.with_suffix(".jsonl"), options.record)
     return 0
 
 
