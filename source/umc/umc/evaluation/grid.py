@@ -11,6 +11,7 @@ from pathlib import Path
 
 from umc.evaluation.protocol import Protocol, Setting
 from umc.training.sweep_file import EACH, SweepFile, SweepGrid
+from umc.utils.cli import unknown
 from umc.utils.errors import UmcError
 from umc.utils.process import command_line
 
@@ -61,7 +62,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     from umc.utils.naming import LIBRARIES, display_name, experiment_folder, experiment_name
 
     if agent not in AGENTS:
-        raise UmcError(f"unknown agent {agent} in the sweep; choose one of {', '.join(AGENTS)}")
+        raise UmcError(f"the sweep: {unknown('agent', agent, AGENTS)}")
     stage = AGENTS[agent].stages[-1]
     experiments = (experiment_folder(logs, experiment_name(robot, agent, stage), library) for library in LIBRARIES)
     runs = [run for experiment in experiments for run in sorted(experiment.glob("*"))]

@@ -12,7 +12,7 @@ import gymnasium as gym
 from umc.rl.agents import AGENTS, AgentSpec, agent_spec
 from umc.rl.checkpoint import checkpoints_in
 from umc.rl.pretrained import find_pretrained
-from umc.utils.cli import did_you_mean
+from umc.utils.cli import did_you_mean, unknown
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, display_name, library_of, load_tasks, task_parts
 
@@ -78,7 +78,7 @@ def checked_agent(agent: str, task: str, library: str | None = None) -> tuple[st
     same = [short for short, name in agents.items() if kwargs[name] == kwargs.get(agent)]
     spec = AGENTS[same[0]] if same else agent_spec(agent)
     if spec is None:
-        raise UmcError(f"unknown agent {agent};{did_you_mean(agent, agents)} choose one of {', '.join(agents)}")
+        raise UmcError(unknown("agent", agent, agents))
     robot = task_parts(task)[0]
     if spec.robots and robot not in spec.robots:
         owners = " and ".join(display_name(name) for name in spec.robots)
@@ -129,7 +129,7 @@ def pretrained_policy(text: str, task: str | None, robot: str | None, agent: str
     if agent is not None:
         spec = agent_spec(agent)
         if spec is None:
-            raise UmcError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+            raise UmcError(unknown("agent", agent, AGENTS))
         # baselines are evaluated in Stage 2 without being trained there
         stage = None if stage is None else min(stage, spec.stages[-1])
     return find_pretrained(text, robot, None if spec is None else spec.name, stage)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 from umc.rl.agents import AGENTS
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_robot, task_ids
-from umc.utils.cli import did_you_mean
+from umc.utils.cli import did_you_mean, unknown
 from umc.utils.config import (
     FileModel,
     FolderName,
@@ -55,7 +55,7 @@ BEFORE = "before"
 
 def _known_agent(agent: str) -> str:
     if agent not in AGENTS:
-        raise ValueError(f"unknown agent {agent};{did_you_mean(agent, AGENTS)} choose one of {', '.join(AGENTS)}")
+        raise ValueError(unknown("agent", agent, AGENTS))
     return agent
 
 

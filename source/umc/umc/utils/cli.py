@@ -23,6 +23,9 @@ from umc.utils.process import ChildFailed
 FAILED = 1
 """Exit status of a run that lost one of its processes, or of a sweep of which a part failed."""
 
+MOST_NAMES = 12
+"""Most names that a message lists."""
+
 MOST_WORKERS = 1024
 """Most processes that a command starts at once; each takes a core and gigabytes."""
 
@@ -131,6 +134,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint at the closest of ``known``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" did you mean {close[0]}?" if close else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return the message for a name that ``umc list`` lacks: the closest of ``known``, and the first of them."""
+    names = list(known)
+    more = f", ... (umc list {kind}s names all)" if len(names) > MOST_NAMES else ""
+    return f"unknown {kind} {name};{did_you_mean(name, names)} choose one of {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def as_flags(**values: Any) -> list[str]:

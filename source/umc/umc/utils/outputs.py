@@ -17,7 +17,6 @@ LEAST_FREE_BYTES = 64e6
 LONGEST_NAME = 100
 """Longest name that is added to the name of a folder [byte]; file systems allow 255 for the whole."""
 
-
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 """Numbers of errors that any write may meet, whoever's it is: full, over quota, too large, read-only, broken."""
 
@@ -63,5 +62,5 @@ def require_folder_name(name: str, what: str) -> None:
     """Raise UmcError for a part of a folder's name that would lead elsewhere, or that a file system refuses."""
     if "/" in name or "\\" in name or name in (".", "..") or not name.isprintable():
         raise UmcError(f"{what} is {name!r}; it is part of a folder's name, so leave out '/' and control characters")
-    if len(name.encode(errors="surrogateescape")) > LONGEST_NAME:
-        raise UmcError(f"{what} has {len(name)} characters; shorten it to {LONGEST_NAME}")
+    if (size := len(name.encode(errors="surrogateescape"))) > LONGEST_NAME:
+        raise UmcError(f"{what} has {size} bytes; shorten it to {LONGEST_NAME}")
