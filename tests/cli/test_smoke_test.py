@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import torch
 from dummy_training import put_checkpoint
 from recorded_device import recording
 from umc.cli.main import main
@@ -29,7 +27,6 @@ class Machine:
         self.calls: list[tuple[str, dict[str, str], list[str]]] = []
         self.reports: list[str] = []
         self.folder = folder
-        self.change = lambda recording: recording
         self.noise = 1e-6
         self.fails: dict[str, int] = {}
         self.says = "last line of"
@@ -50,7 +47,6 @@ class Machine:
             content = recording(self.folder)
             if options["--device"] != "cpu":
                 content.observations["policy"] += self.noise
-                content = self.change(content)
             write_torch(Path(options["--record"]), dict(content))
         elif "--measure" in options:
             speed = Speed(num_envs=4096, steps=48, seconds=2.0, waits={"umc/a.py f:1": 48}, gpu_bytes=3 * 10**9)
@@ -100,50 +96,12 @@ def test_it_trains_evaluates_films_compares_and_measures(machine, capsys):
         assert text.count("| passed |") == names.index(name)
 
 
-def one_entry(content):
-    lines = content.ledger.splitlines()
-    line = json.loads(lines[1])
-    line["faults"][0]["scenario"] += 1
-    lines[1] = json.dumps(line, separators=(",", ":"))
-    return content.model_copy(update={"ledger": "\n".join([*lines, ""])})
-
-
-def one_mask(content):
-    content.observations["joint_mask"][7, 3, 1] += 1.0
-    return content
-
-
-def one_number(content):
-    content.observations["policy"][0, 3, 1] += 0.01
-    return content
-
-
-def few_robots(content):
-    content.observations["policy"][9, 1, 1] += 0.01
-    return content
-
-
-def not_a_number(content):
-    content.observations["policy"][0, 3, 1] = torch.nan
-    return content
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (one_entry, "the ledgers differ in line 2"),
-        (one_mask, "joint_mask is not equal"),
-        (one_number, "policy is 0.01 apart"),
-        (few_robots, "policy keeps the tolerance in 95.8% of robots: "),
-        (not_a_number, "policy is inf apart"),
-    ],
-)
-def test_a_gpu_that_differs_fails_it(machine, capsys, change, words):
-    machine.change = change
+def test_a_gpu_that_differs_fails_it(machine, capsys):
+    machine.noise = 0.01
     assert main(["smoke-test", "--device", "cuda"]) == 1
     assert "smoke test failed" in capsys.readouterr().out
     assert "| result | failed |" in report()
-    assert words in report()
+    assert "- policy is 0.01 apart" in report()
 
 
 def test_a_cpu_is_compared_with_itself(machine):
