@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 from umc.utils.errors import UmcError
-from umc.utils.executor import FOLDER, Job, LocalExecutor, check_address, run_all, run_on_worker
+from umc.utils.executor import FOLDER, Job, LocalExecutor, RayTask, check_address, run_all, run_on_worker
 
 COPY = "import sys; f = sys.argv[1]; open(f + '/out', 'w').write(open(f + '/sub/in').read() * 2); print('copied')"
 
@@ -54,6 +55,22 @@ def test_a_worker_needs_the_shared_disk_of_a_log(tmp_path):
     result = run_on_worker(Job(("-c", ""), log=tmp_path / "nowhere.log"), str(tmp_path))
     assert result.code == 1
     assert "put --logs on a disk that all machines share" in result.output
+
+
+@pytest.mark.parametrize(("text", "shown"), [("one\ntwo\n", "Ray: two"), ("", "Ray: RayError")])
+def test_an_error_of_ray_is_the_result_of_its_job(text, shown):
+    class RayError(Exception):
+        pass
+
+    class TaskCancelledError(RayError):
+        pass
+
+    def get(_):
+        raise RayError(text)
+
+    exceptions = SimpleNamespace(RayError=RayError, TaskCancelledError=TaskCancelledError)
+    ray = SimpleNamespace(wait=lambda refs, timeout: (refs, []), get=get, exceptions=exceptions)
+    assert RayTask(ray, None).poll().output == shown
 
 
 @pytest.mark.parametrize(

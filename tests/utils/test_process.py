@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import sys
 import time
 
 import pytest
+from umc.utils.errors import UmcError
+from umc.utils.process import lock_folder
 
 
 def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
@@ -78,6 +81,15 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(arguments):
         assert (done.returncode, done.stderr) == (141, "")
     else:  # its message goes elsewhere
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_a_file_system_without_locks_is_refused_in_one_line(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UmcError, match=r"^cannot lock .*lock \(No locks available\); choose a folder"):
+        lock_folder(tmp_path, "trains").__enter__()
 
 
 def test_output_onto_a_full_disk_is_refused_in_one_line():

@@ -173,7 +173,7 @@ class RayTask:
         except self.ray.exceptions.TaskCancelledError:
             return Result(128 + signal.SIGTERM)
         except self.ray.exceptions.RayError as error:
-            return Result(LOST, f"Ray: {str(error).strip().splitlines()[-1]}")
+            return Result(LOST, f"Ray: {_last_line(error)}")
 
     def stop(self) -> None:
         """Ask it to save and end."""
@@ -218,7 +218,7 @@ def ray_executor(count: int, address: str | None = None, device: str | None = No
             ray.init(address=address, log_to_driver=False)
         yield RayExecutor(ray, count, device)
     except (ConnectionError, ray.exceptions.RayError) as error:
-        raise UmcError(f"Ray: {str(error).strip().splitlines()[-1]}; what is finished is kept") from error
+        raise UmcError(f"Ray: {_last_line(error)}; what is finished is kept") from error
     finally:
         ray.shutdown()
 
@@ -253,6 +253,10 @@ def run_on_worker(job: Job, cwd: str) -> Result:
         process.process.wait(SAVE_TIMEOUT_S)
         raise
     return result
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
 
 
 def last_lines(log: Path) -> str:

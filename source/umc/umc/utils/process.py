@@ -216,6 +216,8 @@ def _locked(lock: IO[str]) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:  # NFS without its lock service
+        raise UmcError(f"cannot lock {lock.name} ({error.strerror}); choose a folder on another disk") from error
     return True
 
 
