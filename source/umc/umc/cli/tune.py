@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import os
 import tempfile
 from pathlib import Path
 
 from umc.rl.agents import AGENTS
 from umc.utils.cli import Parser, as_flags
+from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.process import ChildFailed, run_umc
@@ -77,11 +76,8 @@ def choices() -> list[int]:
 
 def fewest_worth(speeds: dict[int, float]) -> int:
     """Return the fewest threads than which no more are clearly faster."""
-    best = min(speeds)
-    for threads in sorted(speeds):
-        if speeds[threads] > WORTH * speeds[best]:
-            best = threads
-    return best
+    fastest = max(speeds.values())
+    return min(threads for threads, speed in speeds.items() if fastest <= WORTH * speed)
 
 
 def _speed(task: str, agent: str, engine: str, num_envs: int, threads: int) -> float:
@@ -92,12 +88,11 @@ def _speed(task: str, agent: str, engine: str, num_envs: int, threads: int) -> f
         flags = as_flags(task=task, agent=agent, num_envs=num_envs, max_iterations=ITERATIONS, run_dir=run)
         log = Path(folder) / "output.log"
         words = [*flags, "--device", "cpu", "--logs", folder, f"physics={engine}", "env.scene.terrain=flat"]
-        shown = io.StringIO()
         try:
-            with contextlib.redirect_stdout(shown):
+            with quiet():
                 run_umc("train", words, log=log)
         except ChildFailed:
-            print(shown.getvalue(), end="", flush=True)
+            print(log.read_text(errors="replace"), end="", flush=True)
             raise
         progress = read_progress(run)
     assert progress is not None  # the training ended well

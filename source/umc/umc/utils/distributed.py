@@ -89,12 +89,11 @@ class Ranks:
         return (seed + self.rank * SEED_STRIDE) % (LARGEST_SEED + 1)
 
 
-def ranks_from_env(variables: Mapping[str, str] | None = None) -> Ranks:
+def ranks_from_env() -> Ranks:
     """Read torchrun's environment variables; without them this process is the only one."""
-    variables = os.environ if variables is None else variables
     numbers = {}
     for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
-        text = variables.get(name) or default
+        text = os.environ.get(name) or default
         if not text.isdecimal():
             raise UmcError(f"the environment variable {name} is {text!r}, no number; let torchrun set it")
         numbers[name] = int(text)

@@ -50,10 +50,10 @@ def cores(quota: Path = QUOTA) -> int:
     return count
 
 
-def torch_threads(size: str, environment: Mapping[str, str] = os.environ) -> Threads:
+def torch_threads(size: str) -> Threads:
     """Choose the threads of torch for a small or large network on a CPU."""
     there = cores()
-    if given := environment.get("OMP_NUM_THREADS", ""):
+    if given := os.environ.get("OMP_NUM_THREADS"):
         return Threads(int(given) if given.isdecimal() and int(given) else there, "OMP_NUM_THREADS")
     if (tuned := read_tuned().get(size)) is not None:
         return Threads(min(tuned, there), "umc tune")
