@@ -10,10 +10,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from fresh_export import export_fresh
 from fresh_policy import WIDTHS, write_fresh
-from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
-from umc.deploy.export import export_checkpoint
 from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
 from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
 from umc.models import JointLayout
@@ -36,25 +35,22 @@ def make(network="gru", robot="a1", layout=LAYOUT):
 
 @pytest.fixture(scope="module", params=["gru", "tcn"])
 def exported(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported")
-    checkpoint = write_fresh(folder)
-    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     file = make(request.param)
-    files = export_checkpoint(checkpoint, folder, env_cfg, file)
+    _, files = export_fresh(tmp_path_factory.mktemp("exported"), detector=file)
     return files, file.detector
 
 
 def walk(runner, steps=12):
-    """Random readings, and what the runner was about to mask and to flag at each step."""
+    """Random readings; yields what the runner was about to mask and to flag at each step."""
     generator = np.random.default_rng(0)
     for _ in range(steps):
         position = runner.default_position + 0.1 * generator.standard_normal(12)
         before = runner.detector.mask.copy(), runner.detector.flag
         runner(position, generator.standard_normal(12), **LEVEL)
-        yield before, position
+        yield before
 
 
-def test_it_says_on_a_robot_what_it_says_in_torch(exported):
+def test_it_says_on_a_robot_what_it_says_in_torch(exported, monkeypatch):
     files, detector = exported
     runner, state, seen = PolicyRunner(files.description), detector.start(1), []
     call = type(runner.detector).__call__
@@ -63,53 +59,39 @@ def test_it_says_on_a_robot_what_it_says_in_torch(exported):
         seen.append(obs.copy())
         call(self, obs)
 
-    type(runner.detector).__call__, kept = look, call
-    try:
-        for _ in walk(runner):
-            with torch.no_grad():
-                found = detector(torch.tensor(seen[-1][None], dtype=torch.float32), state)
-            state = found.state
-            said = runner.detector.diagnosis
-            for number, name in enumerate(A1_JOINTS):
-                assert said[name].sensor == pytest.approx(1.0 - float(found.sensor[0, number, 0]), abs=1e-4)
-                assert said[name].joint == pytest.approx(1.0 - float(found.joint[0, number, 0]), abs=1e-4)
-            assert np.array_equal(runner.detector.reported, found.reported[0].numpy())
-    finally:
-        type(runner.detector).__call__ = kept
+    monkeypatch.setattr(type(runner.detector), "__call__", look)
+    for _ in walk(runner):
+        with torch.no_grad():
+            found = detector(torch.tensor(seen[-1][None], dtype=torch.float32), state)
+        state = found.state
+        said = runner.detector.diagnosis
+        for number, name in enumerate(A1_JOINTS):
+            assert said[name].sensor == pytest.approx(1.0 - float(found.sensor[0, number, 0]), abs=1e-4)
+            assert said[name].joint == pytest.approx(1.0 - float(found.joint[0, number, 0]), abs=1e-4)
+        assert np.array_equal(runner.detector.reported, found.reported[0].numpy())
     assert runner.detector.reported.any()  # else nothing was compared
     runner.reset()
     assert not runner.detector.reported.any()
 
 
-def test_what_it_reports_is_masked_in_the_next_step(exported):
+def test_what_it_reports_is_masked_in_the_next_step(exported, monkeypatch):
     files, _ = exported
-    runner, reported = PolicyRunner(files.description), []
-    inputs = []
-    infer = type(runner)._infer
-
-    def look(self, signals):
-        inputs.append(signals)
-        return infer(self, signals)
-
-    type(runner)._infer = look
-    try:
-        for (mask, flag), _ in walk(runner):
-            assert np.array_equal(inputs[-1]["joint_mask"] > 0.5, mask)
-            assert (inputs[-1]["fault_flag"] == (1.0 if flag else -1.0)).all()
-            reported.append(int(mask.sum()))
-    finally:
-        type(runner)._infer = infer
+    runner, reported, inputs = PolicyRunner(files.description), [], []
+    infer = runner._infer
+    monkeypatch.setattr(runner, "_infer", lambda signals: inputs.append(signals) or infer(signals))
+    for mask, flag in walk(runner):
+        assert np.array_equal(inputs[-1]["joint_mask"] > 0.5, mask)
+        assert (inputs[-1]["fault_flag"] == (1.0 if flag else -1.0)).all()
+        reported.append(int(mask.sum()))
     assert reported[0] == 0 < max(reported)
 
 
 @pytest.mark.parametrize("model", ["nm_mlp", "mlp"])
 def test_a_network_sees_reported_joints_as_in_torch(tmp_path, model):
     """One that reads no mask goes on reading them; one that reads it hides them itself."""
-    task = "UMC-A1-Stage1"
-    checkpoint = write_fresh(tmp_path, task=task, model=model)
     file = make()
     file.detector.thresholds[:] = torch.tensor([0.0, 0.0, 1.0])  # reports everything
-    export_checkpoint(checkpoint, tmp_path, load_cfg_from_registry(task, "env_cfg_entry_point"), file)
+    checkpoint, _ = export_fresh(tmp_path, "UMC-A1-Stage1", file, model=model)
     runner, actor = PolicyRunner(tmp_path, clamp=False), load_policy(checkpoint, WIDTHS["a1"]).actor
     joints = [*np.full(12, 0.1), *np.full(12, 0.05)]
     seen = np.concatenate([np.zeros(5), [-1.0], LEVEL["command"] * [2.0, 2.0, 0.25], joints])
@@ -160,9 +142,7 @@ def test_a_reading_that_no_sensor_gives_reads_zero(exported):
 
 
 def test_without_a_detector_it_is_refused_as_before(tmp_path):
-    checkpoint = write_fresh(tmp_path)
-    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
-    runner = PolicyRunner(export_checkpoint(checkpoint, tmp_path, env_cfg).description)
+    runner = PolicyRunner(export_fresh(tmp_path)[1].description)
     assert runner.detector is None
     with pytest.raises(NonFiniteInput):
         runner(np.full(12, np.nan), np.zeros(12), **LEVEL)
@@ -185,11 +165,9 @@ def test_a_detector_of_a_policy_that_is_another_one_is_named(tmp_path, capsys):
     ],
 )
 def test_a_detector_of_another_policy_is_refused(tmp_path, file, words):
-    checkpoint = write_fresh(tmp_path)
-    env_cfg = load_cfg_from_registry("UMC-A1-Stage2", "env_cfg_entry_point")
     with pytest.raises(UmcError, match=words):
-        export_checkpoint(checkpoint, tmp_path / "out", env_cfg, file)
-    assert not (tmp_path / "out" / "policy.json").exists()
+        export_fresh(tmp_path, detector=file)
+    assert [path.name for path in tmp_path.iterdir()] == ["model_0.pt"]
 
 
 def test_another_file_is_refused(exported, tmp_path):

