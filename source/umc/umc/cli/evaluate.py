@@ -40,7 +40,6 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     ({"ray_address", "no_ray"}, "--ray_address needs --ray WORKERS"),
     *(({"report_only", flag}, REPORT_ALONE + flag) for flag in SIMULATED),
 )
-"""Flags that do not go together, and what the user is told."""
 
 ONE_SEED = "one seed for all settings, which reduces the draws of faults; without it the protocol's"
 

@@ -27,7 +27,8 @@ EXAMPLES = (
 def main(argv: list[str]) -> int:
     """Run ``umc film``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "film", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_film_arguments], launcher=())
+        flags = [add_policy_arguments, add_film_arguments]
+        return show_help(argv, "film", DESCRIPTION, EXAMPLES, flags, launcher=False)
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_film_arguments)
     if options.recording is not None:

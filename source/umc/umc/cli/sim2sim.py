@@ -55,7 +55,6 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({"ledger", flag}, OWN_FAULTS) for flag in ("healthy", "against", "scenarios", "seed")),
     *(({"healthy", flag}, f"--healthy walks without faults; leave out --{flag}") for flag in ("against", "scenarios")),
 )
-"""Flags that do not go together, and what the user is told."""
 
 DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
 

@@ -25,10 +25,8 @@ METADATA_KEY = "umc_detector"
 """Entry of the ONNX file's metadata with what describes the detector, as JSON."""
 
 INPUTS = ("obs", "state")
-"""Input names of the exported network."""
-
 OUTPUTS = ("sensor", "joint", "severity", "reported", "next_state")
-"""Output names."""
+"""Names of the exported network's inputs and outputs."""
 
 
 @dataclass(frozen=True)

@@ -282,18 +282,14 @@ class PolicyRunner:
         lower, upper = self.lower_limit - POSITION_TOLERANCE, self.upper_limit + POSITION_TOLERANCE
         limits = [joint["velocity_limit_rad_per_s"] for joint in joints]
         speeds = [MAX_SPEED if one is None else max(SPEED_TOLERANCE * one, LEAST_MAX_SPEED) for one in limits]
-        bounds = {
-            "joint_velocity": (np.array(speeds)[self._outward], "rad/s"),
-            "angular_velocity": (np.full(3, MAX_ANGULAR_VELOCITY), "rad/s"),
-            "command": (np.full(3, MAX_COMMAND), "m/s or rad/s"),
-        }
+        lowest, highest = np.where(lower > -np.inf, lower, -MAX_POSITION), np.where(upper < np.inf, upper, MAX_POSITION)
+        speed = np.array(speeds)[self._outward]
+        turn, command = np.full(3, MAX_ANGULAR_VELOCITY), np.full(3, MAX_COMMAND)
         return {
-            "joint_position": (
-                np.where(np.isfinite(lower), lower, -MAX_POSITION),
-                np.where(np.isfinite(upper), upper, MAX_POSITION),
-                "rad",
-            ),
-            **{name: (-most, most, unit) for name, (most, unit) in bounds.items()},
+            "joint_position": (lowest, highest, "rad"),
+            "joint_velocity": (-speed, speed, "rad/s"),
+            "angular_velocity": (-turn, turn, "rad/s"),
+            "command": (-command, command, "m/s or rad/s"),
         }
 
     def _vector(self, name: str, given: ArrayLike, length: int) -> Vector:

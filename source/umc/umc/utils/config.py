@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from umc.utils.cli import did_you_mean
 from umc.utils.distributed import LARGEST_SEED
@@ -114,19 +107,14 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
 _MAX_NODES = 100_000
 """Most values in a YAML file, aliases spelled out."""
 
-
 _TUPLE = "tag:yaml.org,2002:python/tuple"
 
 
 class _TupleLoader(_Loader):
     """The same with tuples as Isaac Lab writes them."""
 
-    def construct_tuple(self, node: yaml.SequenceNode) -> tuple[Any, ...]:
-        """Return the values of a sequence."""
-        return tuple(self.construct_sequence(node, deep=True))
 
-
-_TupleLoader.add_constructor(_TUPLE, _TupleLoader.construct_tuple)
+_TupleLoader.add_constructor(_TUPLE, lambda loader, node: tuple(loader.construct_sequence(node, deep=True)))
 
 
 def read_yaml(text: str, where: str, tuples: bool = False) -> Any:

@@ -38,7 +38,6 @@ IGNORED_PHYSX_WARNINGS = (
 )
 """Parts of warnings that PhysX on a CPU gives at every start, and that no user can act on."""
 
-
 TERMINAL_INTERVAL, LOG_INTERVAL = 0.2, 10.0
 """Least time between two updates of a progress bar [s]: in a terminal, and where each is a line of a log."""
 

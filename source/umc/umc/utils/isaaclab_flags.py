@@ -15,9 +15,7 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
 from umc.utils.process import python_arguments
 
-LauncherFlags = tuple[tuple[tuple[str, ...], str | None, str], ...]
-
-LAUNCHER_FLAGS: LauncherFlags = (
+LAUNCHER_FLAGS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--visualizer", "--viz"), "NAMES", "visualizers, comma-separated: kit, newton, rerun, viser; none without it"),
     (("--deterministic",), None, "reproducible rendering"),
     (("--verbose",), None, "messages of the simulation app, verbose"),
@@ -52,32 +50,27 @@ def show_help(
     description: str,
     examples: Sequence[str],
     add_arguments: Sequence[AddArguments],
-    launcher: LauncherFlags | None = LAUNCHER_FLAGS,
+    launcher: bool | None = True,
 ) -> int:
     """Print the help of a command, and the presets of the task that ``argv`` names; return 0.
 
-    ``launcher`` are the launcher flags to list; empty where a command takes overrides alone, None without overrides.
+    ``launcher`` says whether the launcher flags are listed: False for overrides alone, None without overrides.
     """
     words = python_arguments(command)
     prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
-    parser = Parser(
-        prog=prog, description=description, usage=f"{prog} [flags]{'' if launcher is None else ' [overrides]'}"
-    )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    usage = f"{prog} [flags]{'' if launcher is None else ' [overrides]'}"
+    style = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog=prog, description=description, usage=usage, formatter_class=style)
     lines = ["examples:", *(f"  {prog} {example}" for example in examples)]
     for add in add_arguments:
         add(parser)
-    task = any(token.split("=")[0] == "--task" for token in argv)
     if launcher:
-        group = parser.add_argument_group("Isaac Lab's launcher flags")
-        group.add_argument("--headless", action="store_true", help="accepted and ignored: only --viz opens a window")
-        for flags, metavar, text in LAUNCHER_FLAGS:
-            kind: Any = {"metavar": metavar} if metavar else {"action": "store_true"}
-            group.add_argument(*flags, help=text, **kind)
-    if launcher is not None and not task:
+        _add_launcher_flags(parser.add_argument_group("Isaac Lab's launcher flags"))
+    has_task = any(token.split("=")[0] == "--task" for token in argv)
+    if launcher is not None and not has_task:
         lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
     parser.epilog = "\n".join(lines)
-    if launcher is not None and task:
+    if launcher is not None and has_task:
         from isaaclab_tasks.utils import setup_preset_cli
 
         load_tasks()
@@ -114,14 +107,18 @@ def check_flags(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> N
     if any(token.split("=")[0] == "--kit_args" for token in argv):  # its value may look like a flag
         return
     parser = Parser(conflict_handler="resolve", allow_abbrev=False, add_help=False)
-    parser.add_argument("--headless", action="store_true")
     parser.add_argument("--device")
-    for flags, metavar, _ in LAUNCHER_FLAGS:
-        kind: Any = {} if metavar else {"action": "store_true"}
-        parser.add_argument(*flags, **kind)
+    _add_launcher_flags(parser)
     for add in add_arguments:
         add(parser)
     _check_overrides(parser.parse_known_args(argv)[1])
+
+
+def _add_launcher_flags(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--headless", action="store_true", help="accepted and ignored: only --viz opens a window")
+    for flags, metavar, text in LAUNCHER_FLAGS:
+        kind: Any = {"metavar": metavar} if metavar else {"action": "store_true"}
+        parser.add_argument(*flags, help=text, **kind)
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:
