@@ -113,8 +113,11 @@ _TUPLE = "tag:yaml.org,2002:python/tuple"
 class _TupleLoader(_Loader):
     """The same with tuples as Isaac Lab writes them."""
 
+    def construct_tuple(self, node: yaml.SequenceNode) -> tuple[Any, ...]:
+        return tuple(self.construct_sequence(node, deep=True))
 
-_TupleLoader.add_constructor(_TUPLE, lambda loader, node: tuple(loader.construct_sequence(node, deep=True)))
+
+_TupleLoader.add_constructor(_TUPLE, _TupleLoader.construct_tuple)
 
 
 def read_yaml(text: str, where: str, tuples: bool = False) -> Any:
