@@ -57,15 +57,15 @@ FREE = {
 @pytest.fixture(params=[torch.no_grad, torch.inference_mode])
 def attempt(request):
     """Run an action on tensors of the fake GPU."""
-    return lambda action: attempt_in(request.param(), action)
 
+    def run(action):
+        with fake_cuda() as gpu, request.param():
+            x, mask = torch.zeros(ENVS, JOINTS, device=CUDA), torch.zeros(ENVS, dtype=torch.bool, device=CUDA)
+            ids = torch.zeros(2, dtype=torch.long, device=CUDA)
+            with gpu.watched():
+                action(x, mask, ids)
 
-def attempt_in(mode, action):
-    with fake_cuda() as gpu, mode:
-        x, mask = torch.zeros(ENVS, JOINTS, device=CUDA), torch.zeros(ENVS, dtype=torch.bool, device=CUDA)
-        ids = torch.zeros(2, dtype=torch.long, device=CUDA)
-        with gpu.watched():
-            action(x, mask, ids)
+    return run
 
 
 @pytest.mark.parametrize("action", WAITS)

@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 import torch
 import umc.tasks  # noqa: F401 - registers the agents
+from fresh_policy import WIDTHS
 from isaaclab_tasks.utils import load_cfg_from_registry
 from tensordict import TensorDict
 from umc.deploy.export import export_checkpoint
@@ -19,19 +20,16 @@ from umc.rl.pretrained import pretrained_folder
 GOLDEN = json.loads(Path(__file__).with_name("policies.json").read_text())
 DESCRIPTIONS = json.loads(Path(__file__).with_name("exports.json").read_text())
 TASKS = {"a1_mlp_stage2": "UMC-A1-Stage2", "g1_mlp_stage2": "UMC-G1-Stage2"}
-WIDTHS = {"a1": 48, "go2": 48, "g1": 47, "h1": 41, "solo8": 36, "solo8_mt_ftc": 30}
-JOINTS = {"a1": 12, "go2": 12, "g1": 12, "h1": 10, "solo8": 8}
 
 
 def observations(name: str) -> TensorDict:
     """Four made-up observations for a policy: healthy, a dead joint, all dead, flag raised."""
-    robot = name.split("_")[0]
-    joints = JOINTS[robot]
-    mask = torch.ones(4, joints)
+    widths = WIDTHS[name.split("_")[0]]
+    mask = torch.ones(4, widths["joint_mask"])
     mask[1, 2], mask[2] = 0.0, 0.0
     flag = torch.full((4, 3), -1.0)
     flag[1:] = 1.0
-    width = WIDTHS.get(name.rpartition("_stage")[0], WIDTHS[robot])
+    width = 30 if "mt_ftc" in name else widths["policy"]
     policy = torch.randn(4, width, generator=torch.Generator().manual_seed(5))
     groups = {"policy": policy, "joint_mask": mask, "fault_flag": flag}
     if "mt_ftc" in name:

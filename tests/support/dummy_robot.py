@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dummy_training as dummy
+import fresh_policy
 import torch
 import umc.tasks  # noqa: F401 - registers the ids
 from isaaclab.utils import to_dict
@@ -17,14 +18,9 @@ from umc.robots import A1_JOINTS, G1_JOINTS, GO2_JOINTS, H1_JOINTS, SOLO8_JOINTS
 from umc.utils.naming import entry_point
 
 ROBOTS = {"A1": A1_JOINTS, "Go2": GO2_JOINTS, "G1": G1_JOINTS, "H1": H1_JOINTS, "Solo8": SOLO8_JOINTS}
-WIDTHS = {
-    "A1": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
-    "Go2": {"policy": 48, "joint_mask": 12, "fault_flag": 3, "critic": 64},
-    "G1": {"policy": 47, "joint_mask": 12, "fault_flag": 3, "critic": 50},
-    "H1": {"policy": 41, "joint_mask": 10, "fault_flag": 3, "critic": 44},
-    "Solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3, "critic": 48},
-}
-"""Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
+CRITIC = {"A1": 64, "Go2": 64, "G1": 50, "H1": 44, "Solo8": 48}
+WIDTHS = {robot: {**fresh_policy.WIDTHS[robot.lower()], "critic": critic} for robot, critic in CRITIC.items()}
+"""Observation columns of the tasks."""
 
 
 def term_groups(joints: int) -> dict[str, list[tuple[str, int]]]:

@@ -14,8 +14,10 @@ WIDTHS = {
     "a1": {"policy": 48, "joint_mask": 12, "fault_flag": 3},
     "go2": {"policy": 48, "joint_mask": 12, "fault_flag": 3},
     "g1": {"policy": 47, "joint_mask": 12, "fault_flag": 3},
+    "h1": {"policy": 41, "joint_mask": 10, "fault_flag": 3},
+    "solo8": {"policy": 36, "joint_mask": 8, "fault_flag": 3},
 }
-"""Observation columns of the tasks (facts of the public tasks; mask and flag of the paper)."""
+"""Observation columns of the tasks; tests/tasks/test_tasks_engine.py holds the engines to them."""
 
 
 def write_fresh(folder: Path, task="UMC-A1-Stage2", model="mlp", change=None, **info) -> Path:
