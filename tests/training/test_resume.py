@@ -129,7 +129,8 @@ def test_the_seed_may_change_and_the_steps_of_an_iteration_may_not():
 @pytest.mark.parametrize("library", ["rsl_rl", "skrl"])
 def test_the_command_to_resume_with_can_be_typed(monkeypatch, tmp_path, library):
     monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
-    chosen = planned(*A1, "--rl_library", library, "--checkpoint", str(put_checkpoint(tmp_path)))
+    clips = ["--video", "--video_length", "12"]
+    chosen = planned(*A1, "--rl_library", library, "--checkpoint", str(put_checkpoint(tmp_path)), *clips)
     monkeypatch.delenv(LAUNCHER, raising=False)
     assert train.resume_command(chosen, Path("model_9.pt")).startswith("python scripts/train.py --task UMC-A1-Stage2 ")
     monkeypatch.setenv(LAUNCHER, "./isaaclab.sh")
@@ -138,6 +139,7 @@ def test_the_command_to_resume_with_can_be_typed(monkeypatch, tmp_path, library)
     again = parse(arguments)
     assert again.options.device == "cpu"
     assert (again.agent, again.library) == (chosen.request.agent, library)
+    assert (again.options.video, again.options.video_length) == (True, 12)
 
 
 def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):

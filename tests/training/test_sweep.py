@@ -69,9 +69,18 @@ def test_a_choice_that_would_be_ignored_is_refused(argv, words):
         trainings(*argv)
 
 
-def test_the_seed_is_that_of_the_sweep():
-    with pytest.raises(UmcError, match=r"agent.seed does not go with --sweep: give sweep.seeds=\[1,2,3\]"):
-        check_trainings(trainings("seeds", "agent.seed=7"))
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["seeds", "agent.seed=7"], r"agent.seed does not go with --sweep: give sweep.seeds=\[1,2,3\]"),
+        (["seeds", "env.decimation=0"], "env.decimation is 0"),
+        (["seeds", "env.events.faults.params.num_joints=[5,2]"], "num_joints"),
+        (["ablation_paradigm", "sweep.network=mlp", "--max_iterations", "3"], "cannot hold the 4 stages of mlp_curric"),
+    ],
+)
+def test_what_a_training_would_refuse_is_refused_before_the_first_is_trained(argv, words):
+    with pytest.raises(UmcError, match=words):
+        check_trainings(trainings(*argv))
 
 
 def test_code_of_a_teacher_runs_with_consent_only(tmp_path):

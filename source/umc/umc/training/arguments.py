@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from umc.rl.agents import AGENTS, AgentSpec
 from umc.rl.pretrained import PRETRAINED, find_pretrained, is_pretrained
 from umc.utils.cli import Parser, as_flags, at_least_one, check_combinations, check_seed, path, within
-from umc.utils.config import override_key
+from umc.utils.config import merged_overrides, override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, library_of, stage1_task, task_parts
 from umc.utils.outputs import require_folder_name, require_writable
@@ -107,9 +107,15 @@ class TrainRequest:
         return library_of(self.agent) or LIBRARIES[0]
 
     @property
+    def all_overrides(self) -> list[str]:
+        """Overrides of the agent, and those typed, which win."""
+        return merged_overrides(self.spec.tokens(self.stage), self.overrides)
+
+    @property
     def stage1_agent(self) -> str | None:
-        """Agent whose Stage 1 weights this run loads; None if it starts from scratch."""
-        return self.spec.stage1 if self.stage == 2 else None
+        """Agent whose Stage 1 weights this run loads; None if it starts from scratch, a checkpoint or a teacher."""
+        given = self.checkpoint is not None or self.options.teacher is not None
+        return None if given or self.stage == 1 else self.spec.stage1
 
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""

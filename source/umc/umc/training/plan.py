@@ -41,6 +41,7 @@ from umc.tasks.task_cfg import (
     resolve_cfgs,
 )
 from umc.training.arguments import TrainRequest, add_arguments
+from umc.training.curriculum import add_curriculum
 from umc.utils.code_names import require_trusted_code
 from umc.utils.config import merged_overrides, override_key
 from umc.utils.distributed import broadcast_object, check_gpus, ranks_from_env, run_on_all_ranks
@@ -151,30 +152,28 @@ def require_stage(teacher: Teacher, task: str) -> None:
 
 def needs_stage1(request: TrainRequest) -> bool:
     """Return whether Stage 1 has to be trained before this run can start."""
+    return request.stage1_agent is not None and not request.options.resume and _newest_stage1(request) is None
+
+
+def _newest_stage1(request: TrainRequest) -> Path | None:
+    assert request.stage1_agent is not None
     options = request.options
-    if request.checkpoint is not None or options.resume or request.stage1_agent is None or request.teacher is not None:
-        return False
-    return _newest_stage1(request, request.stage1_agent) is None
-
-
-def _newest_stage1(request: TrainRequest, agent: str) -> Path | None:
-    return find_stage1(request.options.logs, request.robot, agent, request.library, not request.options.no_pretrained)
+    return find_stage1(options.logs, request.robot, request.stage1_agent, request.library, not options.no_pretrained)
 
 
 def stage1_to_resume(request: TrainRequest) -> Path | None:
     """Return the unfinished Stage 1 that ``--resume`` finishes where Stage 2 has not begun; None if there is none."""
-    if not request.options.resume or request.checkpoint is not None or request.teacher is not None:
+    if not request.options.resume or request.stage1_agent is None:
         return None
-    if request.stage1_agent is None or newest_checkpoint(_experiment(request)) is not None:
+    if newest_checkpoint(_experiment(request)) is not None:
         return None
-    path = _newest_stage1(request, request.stage1_agent)
+    path = _newest_stage1(request)
     return path if path is not None and _status(path) != FINISHED else None
 
 
 def _experiment(request: TrainRequest) -> Path:
     """Folder of the runs of a request's task and agent."""
-    tokens = merged_overrides(request.spec.tokens(request.stage), request.overrides)
-    _, agent_cfg = resolve_cfgs(request.task, request.agent, tokens)
+    _, agent_cfg = resolve_cfgs(request.task, request.agent, request.all_overrides)
     return experiment_folder(request.options.logs, agent_cfg.experiment_name, request.library)
 
 
@@ -205,9 +204,7 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.seed = ranks.seed(agent_cfg.seed)  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = options.device = device
     env_cfg.log_dir = str(plan.folder)
-    check_values(env_cfg, agent_cfg)
-    check_faults(env_cfg)
-    check_groups(env_cfg, agent_cfg)
+    check_cfgs(env_cfg, agent_cfg)
     check_launch(env_cfg, options)
     require_writable(plan.folder, "the run folder")
     large = network_size(request.spec) == LARGE
@@ -219,8 +216,6 @@ def make_plan(request: TrainRequest) -> Plan:
         from umc.utils.matmul import check_bfloat16
 
         check_bfloat16(device, agent_cfg.torch_compile_mode)
-    from umc.training.curriculum import add_curriculum
-
     typed = any(override_key(token) == "agent.curriculum_iterations" for token in request.overrides)
     stages = [] if typed or not plan.resume else plan.record.fields.get("fault_curriculum", [])
     curriculum = add_curriculum(env_cfg, agent_cfg, request.spec, [(step, tuple(odds)) for step, odds in stages])
@@ -245,17 +240,30 @@ def make_plan(request: TrainRequest) -> Plan:
     return plan
 
 
-def _new_run(request: TrainRequest, device: str) -> Plan:
-    """Plan a run that starts from scratch or from other weights."""
-    request.overrides = merged_overrides(request.spec.tokens(request.stage), request.overrides)
-    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.overrides)
-    check_mirror(agent_cfg, request.overrides)
-    start_from = _start(request)
-    remarks = [request.engine] if request.engine else []
+def check_cfgs(env_cfg: Any, agent_cfg: Any) -> None:
+    """Raise UmcError for cfgs with which no training can work."""
+    check_values(env_cfg, agent_cfg)
+    check_faults(env_cfg)
+    check_groups(env_cfg, agent_cfg)
+
+
+def new_cfgs(request: TrainRequest, device: str) -> tuple[Any, Any, list[str]]:
+    """Return env and agent cfg of a run that does not resume, with its sizes, and which of them were chosen for it."""
+    env_cfg, agent_cfg = resolve_cfgs(request.task, request.agent, request.all_overrides)
+    check_mirror(agent_cfg, request.all_overrides)
     sizes = cpu_sizes(request.spec) if device == "cpu" else {}
     if request.teacher is not None:
         sizes["max_iterations"] = agent_cfg.distillation.iterations
-    if chosen := set_sizes(request, env_cfg, agent_cfg, sizes):
+    return env_cfg, agent_cfg, set_sizes(request, env_cfg, agent_cfg, sizes, request.all_overrides)
+
+
+def _new_run(request: TrainRequest, device: str) -> Plan:
+    """Plan a run that starts from scratch or from other weights."""
+    env_cfg, agent_cfg, chosen = new_cfgs(request, device)
+    request.overrides = request.all_overrides
+    start_from = _start(request)
+    remarks = [request.engine] if request.engine else []
+    if chosen:
         remarks.append(f"chosen{' for a CPU' if device == 'cpu' else ''}: {', '.join(chosen)}")
     if start_from is None:
         remarks.append("training from scratch")
@@ -382,13 +390,13 @@ def set_sizes(
     env_cfg: Any,
     agent_cfg: Any,
     defaults: Mapping[str, int],
-    overrides: Sequence[str] | None = None,
+    overrides: Sequence[str],
 ) -> list[str]:
-    """Write num_envs and max_iterations into the cfgs: flags win, then overrides, then ``defaults``.
+    """Write num_envs and max_iterations into the cfgs: flags win, then ``overrides``, then ``defaults``.
 
-    Return which defaults were taken, in words. ``overrides`` are the request's own if None.
+    Return which defaults were taken, in words.
     """
-    keys = {override_key(token) for token in (request.overrides if overrides is None else overrides)}
+    keys = {override_key(token) for token in overrides}
     taken = []
     for name, section, cfg in (("num_envs", "env.scene", env_cfg.scene), ("max_iterations", "agent", agent_cfg)):
         flag = getattr(request.options, name)
@@ -402,12 +410,13 @@ def set_sizes(
 
 
 def _start(request: TrainRequest) -> Path | None:
-    agent = request.stage1_agent
-    if request.checkpoint is not None or agent is None or request.teacher is not None:
+    if request.stage1_agent is None:
         return request.checkpoint
-    path = _newest_stage1(request, agent)
+    path = _newest_stage1(request)
     if path is None:
-        raise UmcError(f"no Stage 1 checkpoint of {request.robot} and {agent}; train Stage 1 or give --checkpoint")
+        raise UmcError(
+            f"no Stage 1 checkpoint of {request.robot} and {request.stage1_agent}; train Stage 1 or give --checkpoint"
+        )
     info = checkpoint_info(read_checkpoint(path), path)
     require_match(info, path, request.robot, request.spec.network)
     if (status := _status(path)) != FINISHED:

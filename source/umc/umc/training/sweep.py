@@ -25,7 +25,7 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoints_in, iterations_of
 from umc.rl.pretrained import is_pretrained
 from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task
-from umc.training.arguments import DEFAULT_AGENT, SIZE_KEYS, add_arguments, parse, stage1_overrides
+from umc.training.arguments import DEFAULT_AGENT, SIZE_KEYS, parse, stage1_overrides
 from umc.training.sweep_file import SweepFile, read_sweep_file
 from umc.utils import executor, process
 from umc.utils.cli import FAILED, MOST_WORKERS, Parser, as_flags, at_least_one, path, within
@@ -133,9 +133,9 @@ class Training:
     def done(self) -> bool:
         """Whether it has all the iterations that are asked for."""
         record, iterations = self.record, self.iterations
-        if not record or iterations is None:
+        total = record.get("max_iterations")
+        if total is None or iterations is None:
             return False
-        total = record["max_iterations"]
         # one that died between its last checkpoint and the last change of its record has nothing left to train
         ended = record.get("status") == FINISHED or iterations >= total
         return ended and total >= (self.options.max_iterations or 0)
@@ -179,26 +179,28 @@ def run_sweep(argv: Sequence[str]) -> int:
 
 def check_trainings(trainings: Sequence[Training]) -> None:
     """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
-    from umc.tasks.task_cfg import pick_device, resolve_cfgs
-    from umc.training.plan import add_teacher
-    from umc.utils.isaaclab_flags import parse_all
+    from umc.tasks.task_cfg import pick_device
+    from umc.training.curriculum import add_curriculum
+    from umc.training.plan import add_launcher_options, add_teacher, check_cfgs, new_cfgs
 
-    pick_device(trainings[0].options.device)
+    device = pick_device(trainings[0].options.device)
     seen = set()
     for training in trainings:
-        agent = entry_point(training.agent, training.library)
-        key = (training.task, agent, *training.tokens)
+        key = (training.task, training.library, training.agent, *training.tokens)
         if key in seen:  # another seed
             continue
         seen.add(key)
-        request = parse([*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint)])
+        argv = [*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint)]
+        request = parse(argv)
+        add_launcher_options(request, argv)
         request.options.trust = training.options.trust  # flags() has it for the trainings, whose teacher is read here
         add_teacher(request)
         training.options.trust = True  # asked once
-        _, overrides = parse_all([*training.common, *training.tokens], [add_arguments])
-        if any(override_key(token) == SIZE_KEYS["seed"] for token in overrides):
+        if any(override_key(token) == SIZE_KEYS["seed"] for token in request.overrides):
             raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")
-        resolve_cfgs(training.task, agent, overrides)
+        env_cfg, agent_cfg, _ = new_cfgs(request, device)
+        check_cfgs(env_cfg, agent_cfg)
+        add_curriculum(env_cfg, agent_cfg, request.spec)
 
 
 def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], list[str]]:

@@ -101,11 +101,9 @@ def train(argv: list[str]) -> int:
         return run_quick(request)
     unfinished = broadcast_object(run_on_all_ranks(lambda: stage1_to_resume(request)))
     if unfinished is not None:
-        run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
         train_stage1(request, unfinished)
         return train([token for token in argv if token != "--resume"])
     if broadcast_object(run_on_all_ranks(lambda: needs_stage1(request))):
-        run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
         train_stage1(request)
     with timed("checking the task"), quiet():
         plan = run_on_all_ranks(lambda: make_plan(request))
@@ -120,13 +118,13 @@ def train(argv: list[str]) -> int:
 
 def train_stage1(request: TrainRequest, unfinished: Path | None = None) -> None:
     """Train Stage 1, or the rest of an ``unfinished`` one; raise UmcError if Stage 2 could not start after it."""
-    from umc.tasks.limits import check_faults
-    from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_launch, pick_device
+    from umc.training.plan import check_cfgs, new_cfgs
 
+    run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
     with quiet():
-        pick_device(request.options.device)
-        env_cfg, _ = resolve_cfgs(request.task, request.agent, request.overrides)
-        check_faults(env_cfg)
+        env_cfg, agent_cfg, _ = new_cfgs(request, pick_device(request.options.device))
+        check_cfgs(env_cfg, agent_cfg)
         check_launch(env_cfg, request.options)
     if unfinished is None:
         missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
@@ -177,17 +175,19 @@ def print_plan(plan: Plan) -> None:
 
 def resume_command(plan: Plan, checkpoint: Path) -> str:
     """Return the command that resumes a run; everything else is in its ``run.json``."""
-    request = plan.request
+    request, options = plan.request, plan.request.options
     processes = ranks_from_env().world_size
+    clips = ("video", "video_length", "video_interval") if options.video else ()
     arguments = as_flags(
         task=request.task,
         rl_library=None if request.library == LIBRARIES[0] else request.library,
         agent=request.spec.name,
         resume=True,
         checkpoint=checkpoint,
-        teacher=request.options.teacher,
-        trust=request.options.trust,
-        deterministic=request.options.deterministic,
+        teacher=options.teacher,
+        trust=options.trust,
+        deterministic=options.deterministic,
+        **{name: getattr(options, name) for name in clips},
         # without it each process takes the GPU of its number
         device=plan.device if processes == 1 or plan.device == "cpu" else None,
     )
