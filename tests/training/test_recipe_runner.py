@@ -216,16 +216,11 @@ def test_a_phase_that_failed_before_its_first_checkpoint_can_be_corrected(tmp_pa
     ("damage", "why"),
     [
         (lambda state: "{", "is not valid JSON"),
-        (lambda state: "[" * 5000, "nested more than 64 deep"),
         (lambda state: {"format": 1}, "another version of umc"),
-        (lambda state: {"format": 2}, "recipe is missing"),
-        (lambda state: {**state, "phases": [3]}, "phases.0 is 3"),
         (lambda state: {key: value for key, value in state.items() if key != "phases"}, "phases is missing"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "seconds": -1.0}]}, "phases.0.seconds is -1.0"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": None}]}, "is done is missing"),
-        (lambda state: {**state, "phases": [{**state["phases"][0], "title": "x" * 5000}]}, "phases.0.title is 'xxx"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "run_dir": "a\nb"}]}, "cannot be printed"),
-        (lambda state: {**state, "more": 1}, "unknown key more"),
     ],
 )
 def test_a_damaged_state_is_refused_in_one_line_and_a_restart_does_not_read_it(tmp_path, damage, why):
@@ -244,14 +239,14 @@ def test_a_damaged_state_is_refused_in_one_line_and_a_restart_does_not_read_it(t
     assert RecipeRun(recipe, run.logs, "", restart=True).state.phases == []
 
 
-def test_the_time_of_a_killed_phase_is_kept(tmp_path, monkeypatch):
+def test_the_time_of_a_killed_phase_is_kept(tmp_path):
     run = RecipeRun(read_recipe(written(tmp_path)), tmp_path / "logs", "")
-    monkeypatch.setattr("umc.training.recipe_runner.KEEP_EVERY_S", 0.0)
     run._entry(0)
-    run._started -= 100.0
-    run._on_poll(0, "")
-    again = RecipeRun(run.recipe, run.logs, "")  # as after kill -9
-    assert again.state.phases[0].seconds == pytest.approx(100.0, abs=20.0)
+    for seconds in (100.0, 200.0):
+        run._kept -= 100.0
+        run._on_poll(0, "")
+        again = RecipeRun(run.recipe, run.logs, "")  # as after kill -9
+        assert again.state.phases[0].seconds == pytest.approx(seconds, abs=20.0)
 
 
 def test_a_failing_phase_ends_the_recipe_with_the_command_that_resumes_it(tmp_path, capsys, monkeypatch):

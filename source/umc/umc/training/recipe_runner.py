@@ -140,9 +140,9 @@ def _options(argv: list[str]) -> argparse.Namespace:
 
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
-    from umc.tasks.limits import check_faults, check_values
-    from umc.tasks.task_cfg import check_groups, check_mirror, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import check_mirror, pick_device, resolve_cfgs
     from umc.training.curriculum import add_curriculum
+    from umc.training.plan import check_cfgs
 
     pick_device(recipe.device)
     for phase in recipe.phases:
@@ -152,10 +152,8 @@ def check_recipe(recipe: Recipe) -> None:
             env_cfg, agent_cfg = resolve_cfgs(phase.task, agent, overrides)
             env_cfg.scene.num_envs = phase.num_envs or env_cfg.scene.num_envs
             agent_cfg.max_iterations = phase.last_iteration
-            check_values(env_cfg, agent_cfg)
-            check_faults(env_cfg)
+            check_cfgs(env_cfg, agent_cfg)
             check_mirror(agent_cfg, phase.overrides)
-            check_groups(env_cfg, agent_cfg)
             add_curriculum(env_cfg, agent_cfg, spec)
             if phase.teacher is not None and recipe.library != LIBRARIES[0]:
                 raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")
@@ -169,19 +167,17 @@ class RecipeRun:
     def __init__(self, recipe: Recipe, logs: Path, command: str, restart: bool = False, trust: bool = False) -> None:
         self.recipe, self.logs, self.command, self.trust = recipe, logs, command, trust
         self.folder = logs / "recipes" / f"{recipe.name}_seed{recipe.seed}"
-        # a restart forgets the runs, which stay where they are
-        self.state = RecipeState(format=FORMAT, recipe=recipe.name, phases=[]) if restart else self._read()
+        self.state = self._state(restart)
         self.shows = False
         """Whether phases are only shown: what is not there yet is named in angle brackets."""
         self._last_line = -math.inf
         self._last_iteration = 0
-        self._started = self._kept = time.monotonic()
-        self._seconds_before = 0.0
-        """When the running phase was started and its time written, and its time in earlier starts [s]."""
+        self._kept = time.monotonic()
+        """When the time of the running phase was written [s]."""
 
-    def _read(self) -> RecipeState:
+    def _state(self, restart: bool) -> RecipeState:
         path, fix = self.folder / STATE, "start over with --restart"
-        if not path.exists():
+        if restart or not path.exists():  # a restart forgets the runs, which stay where they are
             return RecipeState(format=FORMAT, recipe=self.recipe.name, phases=[])
         state = read_json(path, fix)
         if not isinstance(state, dict) or state.get("format") != FORMAT:
@@ -212,8 +208,7 @@ class RecipeRun:
             entry.status = "running"
             self._write()
             before, hung = files, False
-            self._started, self._seconds_before = time.monotonic(), entry.seconds
-            self._kept = self._started
+            self._kept = time.monotonic()
             self._last_line, self._last_iteration = -math.inf, done
             try:
                 run_umc(
@@ -236,19 +231,17 @@ class RecipeRun:
         entry.status, entry.checkpoint, entry.ended_at = "done", str(files[-1]), now()
         self._write()
 
-    def _on_poll(self, number: int, title: str) -> None:
-        if time.monotonic() - self._kept >= KEEP_EVERY_S:
-            self._keep_time(number)
-        self._show_progress(number, title)
-
     def _keep_time(self, number: int) -> None:
-        """Write how long a phase has taken, so that a killed process has counted, too."""
-        self._kept = time.monotonic()
-        self.state.phases[number].seconds = round(self._seconds_before + self._kept - self._started, 1)
+        """Add up how long a phase has taken, and write it, so that a killed process has counted, too."""
+        seconds = time.monotonic() - self._kept
+        self._kept += seconds
+        self.state.phases[number].seconds += seconds
         self._write()
 
-    def _show_progress(self, number: int, title: str) -> None:
-        """Print the progress of phase and recipe every minute and at the end of the phase."""
+    def _on_poll(self, number: int, title: str) -> None:
+        """Keep the time; print the progress of phase and recipe every minute and at the end of the phase."""
+        if time.monotonic() - self._kept >= KEEP_EVERY_S:
+            self._keep_time(number)
         run = Path(self.state.phases[number].run_dir)
         progress = read_progress(run)
         if progress is None or progress["iteration"] <= self._last_iteration:
