@@ -40,17 +40,13 @@ def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
         assert {"agent.mirror=true", "agent.mirror_loss=1.0"} <= {*phase.overrides}, name
 
 
-def test_a_mirror_loss_without_mirror_images_is_refused_before_anything_is_trained(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("extends: solo8_nm_mlp_cpu\noverrides: [agent.mirror_loss=2.0]\n")
-    with pytest.raises(UmcError, match="has no effect without mirror images"):
-        check_recipe(read_recipe(str(path)))
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"library": "skrl", "stages": {1: [], 2: [{"iterations": 1, "teacher": "t"}]}}, "needs library: rsl_rl"),
+        ({"overrides": ["env.scene.terain=flat"]}, r"recipe tiny: Stage 1, walk: unknown override env\.scene\.terain"),
+        ({"overrides": ['env.events.faults.params.severity={"rom":0.3}']}, "kind 'effort' needs a severity"),
+        ({"robot": "solo8", "overrides": ["agent.mirror_loss=2.0"]}, "has no effect without mirror images"),
         ({"overrides": ['agent.obs_groups.actor=["eyes"]']}, "agent.obs_groups.actor is .*lists some of policy"),
         ({"agent": "mlp_curriculum", "stages": {1: [], 2: [{"iterations": 3}]}}, "cannot hold the 4 stages"),
         ({"overrides": ["agent.algorithm.num_mini_batches=999"]}, "has to be at most 192"),
@@ -220,22 +216,16 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"stages": {1: TINY["stages"][1]}}, "stages.2 is missing, and agent mlp is trained in it"),
         ({"stages": {2: TINY["stages"][2]}}, "stages.1 is missing, and agent mlp is trained in it"),
         ({"stages": {1: [], 2: TINY["stages"][2]}}, "Stage 2 has no Stage 1 to start from"),
-        ({"stages": {1: [], 2: []}}, "it has no phase"),
         ({"stages": {1: [{"name": "walk"}], 2: []}}, "stages.1.0.iterations is missing"),
         ({"stages": {1: [{"iterations": 0}], 2: []}}, "stages.1.0.iterations is 0; input should be greater than 0"),
-        ({"stages": {1: [{"iteration": 5}], 2: []}}, "unknown key iteration; did you mean iterations?"),
         ({"stages": {1: [{"iterations": 5, "from": "gone.pt"}], 2: []}}, "no checkpoint at gone.pt; correct 'from'"),
         ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
         ({"stages": {1: [{"iterations": 5, "teacher": "gone.pt"}], 2: []}}, "no policy at gone.pt; correct 'teacher'"),
         ({"stages": {1: [{"iterations": 5, "teacher": {"stage": 2}}], 2: []}}, "'teacher' has to be a policy"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
-        ({"stages": {1: 5, 2: []}}, "stages.1 is 5; input should be a valid list"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
-        ({"overrides": "env.scene.dt=1"}, "overrides is 'env.scene.dt=1'; input should be a valid list"),
-        ({"num_envs": "many"}, "num_envs is 'many'; input should be a valid integer"),
         ({"seed": -1}, "seed is -1"),
         ({"library": "sb3"}, "library is 'sb3'; input should be 'rsl_rl' or 'skrl'"),
-        ({"evaluation": {"envs": 3}}, "unknown key envs"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_mend(tmp_path, changes, words):
@@ -270,15 +260,3 @@ def test_an_unknown_recipe_says_which_was_meant_and_how_to_list_them():
     for family in ("cpu", "gpu", "paper"):
         with pytest.raises(UmcError, match=f"{family} holds the recipes of all robots"):
             read_recipe(family)
-
-
-def test_a_field_that_does_not_exist_is_told_before_anything_runs(tmp_path):
-    with pytest.raises(UmcError, match=r"recipe tiny: Stage 1, walk: unknown override env\.scene\.terain"):
-        check_recipe(read_recipe(written(tmp_path, overrides=["env.scene.terain=flat"])))
-
-
-def test_faults_that_cannot_be_drawn_are_told_before_anything_runs(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("extends: solo8_mlp_cpu\noverrides: ['env.events.faults.params.severity={\"rom\":0.3}']\n")
-    with pytest.raises(UmcError, match=r"recipe mine: Stage 1, walk: kind 'effort' needs a severity"):
-        check_recipe(read_recipe(str(path)))
