@@ -313,19 +313,6 @@ def test_a_phase_can_start_a_run_of_its_own_from_the_weights_before_it(tmp_path)
     assert flag(after, "checkpoint").endswith("tiny_seed3_phase2/model_2.pt")
 
 
-@pytest.mark.parametrize(
-    ("token", "line"),
-    [
-        ("--num_envs=3", "does not go with --recipe"),
-        ("env.scene.terrain=flat", "does not go with --recipe"),
-        ("--seed=-1", "--seed is -1; it has to be 0 or more"),
-    ],
-)
-def test_what_a_recipe_sets_itself_is_refused(tmp_path, token, line):
-    with pytest.raises(UmcError, match=line):
-        run_recipe(["--recipe", written(tmp_path), token])
-
-
 def test_stopped_or_killed_a_recipe_resumes_from_its_last_checkpoint_and_only_one_works_on_it(
     fake_umc, tmp_path, monkeypatch
 ):
