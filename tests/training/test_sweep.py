@@ -195,6 +195,9 @@ def test_a_run_that_died_after_its_last_checkpoint_is_not_trained_for_ever(sweep
         assert sweep({"seeds": [1]}, *STAGE1) == 0
         assert "1 are there already" in capsys.readouterr().out
     assert json.loads(record.read_text())["starts"] == [{}]
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"max_iterations": None}))
+    assert sweep({"seeds": [1]}, *STAGE1) == 0  # the training itself would say what is missing
+    assert "resuming mlp, Stage 1, seed 1" in capsys.readouterr().out
 
 
 @pytest.mark.slow
