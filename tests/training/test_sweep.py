@@ -73,7 +73,6 @@ def test_a_choice_that_would_be_ignored_is_refused(argv, words):
     ("argv", "words"),
     [
         (["seeds", "agent.seed=7"], r"agent.seed does not go with --sweep: give sweep.seeds=\[1,2,3\]"),
-        (["seeds", "env.decimation=0"], "env.decimation is 0"),
         (["seeds", "env.events.faults.params.num_joints=[5,2]"], "num_joints"),
         (["ablation_paradigm", "sweep.network=mlp", "--max_iterations", "3"], "cannot hold the 4 stages of mlp_curric"),
     ],
