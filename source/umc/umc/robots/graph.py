@@ -27,7 +27,10 @@ def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[
     Raises:
         UmcError: When the file cannot be read, a joint is missing, or the joints are no tree.
     """
-    path = Path(_usd_path(robot)) if isinstance(robot, ArticulationCfg) else Path(robot)
+    source = getattr(robot.spawn, "usd_path", None) if isinstance(robot, ArticulationCfg) else robot
+    if not isinstance(source, str | Path):
+        raise UmcError("the robot's cfg spawns no USD file: give the path of one")
+    path = Path(source)
     joints = _joints(path)
     missing = [name for name in joint_names if name not in joints]
     if missing:
@@ -52,14 +55,6 @@ def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[
         neighbours[joint].add(other)
         neighbours[other].add(joint)
     return [sorted(near) for near in neighbours]
-
-
-def _usd_path(robot: ArticulationCfg) -> str:
-    """Return the USD file of a robot's cfg."""
-    path = getattr(robot.spawn, "usd_path", None)
-    if not isinstance(path, str):
-        raise UmcError("the robot's cfg spawns no USD file: give the path of one")
-    return path
 
 
 def _joints(path: Path) -> dict[str, tuple[str, str]]:

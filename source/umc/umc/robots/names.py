@@ -42,8 +42,8 @@ def robot_names(robot: ArticulationCfg) -> RobotNames | None:
     Raises:
         UmcError: If the file does not exist, cannot be read, or an order in the cfg is not one of its names.
     """
-    path = getattr(robot.spawn, "usd_path", None)
-    if not isinstance(path, str) or is_remote(path):
+    path = _local_usd(robot)
+    if path is None:
         return None
     if not Path(path).is_file():
         raise UmcError(f"no robot USD at {path}; correct usd_path in the robot's cfg")
@@ -59,15 +59,11 @@ def joint_limits(robot: ArticulationCfg) -> dict[str, tuple[float | None, float 
 
     It is empty where the cfg spawns no local USD file.
     """
-    path = getattr(robot.spawn, "usd_path", None)
-    if not isinstance(path, str) or is_remote(path):
-        return {}
     found = {}
-    for prim in usd_prims(path):
-        if prim.IsA(UsdPhysics.RevoluteJoint):
-            hinge = UsdPhysics.RevoluteJoint(prim)
-            degrees = [attribute.Get() for attribute in (hinge.GetLowerLimitAttr(), hinge.GetUpperLimitAttr())]
-            found[prim.GetName()] = tuple(math.radians(one) if math.isfinite(one) else None for one in degrees)
+    for prim in _hinges(robot):
+        hinge = UsdPhysics.RevoluteJoint(prim)
+        degrees = [attribute.Get() for attribute in (hinge.GetLowerLimitAttr(), hinge.GetUpperLimitAttr())]
+        found[prim.GetName()] = tuple(math.radians(one) if math.isfinite(one) else None for one in degrees)
     return found
 
 
@@ -76,15 +72,24 @@ def drive_limits(robot: ArticulationCfg) -> dict[str, float]:
 
     It is empty where the cfg spawns no local USD file.
     """
-    path = getattr(robot.spawn, "usd_path", None)
-    if not isinstance(path, str) or is_remote(path):
-        return {}
     found = {
-        prim.GetName(): UsdPhysics.DriveAPI(prim, "angular").GetMaxForceAttr().Get()
-        for prim in usd_prims(path)
-        if prim.IsA(UsdPhysics.RevoluteJoint) and prim.HasAPI(UsdPhysics.DriveAPI, "angular")
+        prim.GetName(): float(UsdPhysics.DriveAPI(prim, "angular").GetMaxForceAttr().Get())
+        for prim in _hinges(robot)
+        if prim.HasAPI(UsdPhysics.DriveAPI, "angular")
     }
-    return {name: float(effort) for name, effort in found.items() if math.isfinite(effort)}
+    return {name: effort for name, effort in found.items() if math.isfinite(effort)}
+
+
+def _local_usd(robot: ArticulationCfg) -> str | None:
+    path = getattr(robot.spawn, "usd_path", None)
+    return path if isinstance(path, str) and not is_remote(path) else None
+
+
+def _hinges(robot: ArticulationCfg) -> Iterator[Any]:
+    path = _local_usd(robot)
+    for prim in () if path is None else usd_prims(path):
+        if prim.IsA(UsdPhysics.RevoluteJoint):
+            yield prim
 
 
 def usd_prims(path: str) -> Iterator[Any]:

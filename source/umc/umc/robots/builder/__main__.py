@@ -8,26 +8,24 @@ from pathlib import Path
 
 from umc.robots.builder import BUILD_CFGS, build, build_visuals
 from umc.robots.spawn import DATA
-from umc.utils.errors import UmcError
+from umc.utils.cli import run_main
+from umc.utils.outputs import require_writable
 
 
-def main() -> int:
-    """Build the robots named on the command line; return 0, or 2 after a user's mistake."""
+def main(argv: list[str]) -> int:
+    """Build the robots named on the command line; return 0."""
     parser = argparse.ArgumentParser(prog="python -m umc.robots.builder", description=__doc__)
     parser.add_argument("robots", nargs="+", choices=sorted(BUILD_CFGS), help="robots to build")
     parser.add_argument("--out", type=Path, default=DATA, help="folder for the files (default: the package)")
     parser.add_argument("--visuals", action="store_true", help="write the visual meshes instead of USD and MJCF")
     parser.add_argument("--meshes", type=Path, help="folder of meshes that example-robot-data lacks (h1)")
-    args = parser.parse_args()
-    try:
-        for name in args.robots:
-            cfg = BUILD_CFGS[name]
-            print(build_visuals(cfg, args.out, args.meshes) if args.visuals else build(cfg, args.out))
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    args = parser.parse_args(argv)
+    require_writable(args.out, "--out")
+    for name in args.robots:
+        cfg = BUILD_CFGS[name]
+        print(build_visuals(cfg, args.out, args.meshes) if args.visuals else build(cfg, args.out))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_main(main, sys.argv[1:]))

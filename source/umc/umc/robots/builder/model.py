@@ -75,14 +75,11 @@ def _limit(spec: mujoco.MjSpec, limits: Limits) -> Mapping[str, float]:
 def _shape(spec: mujoco.MjSpec, cfg: BuildCfg) -> None:
     """Make every shape a primitive, add the cfg's primitives and paint all."""
     for geom in list(spec.geoms):
-        rule = next((rule for rule in cfg.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
-        if rule is None:
-            continue
-        if rule.fit is Fit.DROP:
+        fit = next((rule.fit for rule in cfg.shapes if re.fullmatch(rule.links, geom.parent.name)), None)
+        if fit is Fit.DROP:
             spec.delete(geom)
-            continue
-        if geom.meshname:
-            geom.type = rule.fit.value
+        elif fit is not None and geom.meshname:
+            geom.type = fit.value
     for geom in spec.geoms:
         geom.rgba = [*match(cfg.colors, geom.parent.name, "color"), 1.0]
     for body in spec.bodies:

@@ -18,7 +18,7 @@ EXAMPLE_ROBOT_DATA = "example-robot-data"
 EXAMPLE_ROBOT_DATA_VERSION = "6.0.0"
 """The release on PyPI that the files in data/ were built from."""
 
-EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots"
+EXAMPLE_ROBOT_DATA_MESHES = "package://example-robot-data/robots/"
 """How its URDFs address their meshes."""
 
 MESHES = (".stl", ".obj", ".msh")
@@ -45,7 +45,7 @@ def bundled(name: str) -> Path:
 def mesh_path(name: str, folder: Path | None) -> Path:
     """Return the path of a mesh that a URDF names; those outside ``example-robot-data`` lie in a folder."""
     if name.startswith(EXAMPLE_ROBOT_DATA_MESHES):
-        return example_robot(name.removeprefix(f"{EXAMPLE_ROBOT_DATA_MESHES}/"))
+        return example_robot(name.removeprefix(EXAMPLE_ROBOT_DATA_MESHES))
     path = (folder or Path()) / Path(name).name
     if folder is None or not path.is_file():
         raise UmcError(f"no package on PyPI has {path.name}; name the folder that holds it with --meshes")
@@ -83,7 +83,7 @@ def load_urdf(path: Path) -> tuple[mujoco.MjSpec, Mapping[str, float]]:
 def _collision_mesh(name: str, urdf: Path) -> Path | None:
     """Return the path of a mesh; None if it is of a bundled URDF, whose meshes no package has."""
     if name.startswith(EXAMPLE_ROBOT_DATA_MESHES):
-        return Path(f"{example_robot('')}{name.removeprefix(EXAMPLE_ROBOT_DATA_MESHES)}")
+        return example_robot(name.removeprefix(EXAMPLE_ROBOT_DATA_MESHES))
     if urdf.parent == bundled(""):
         return None
     package, _, below = name.removeprefix("package://").partition("/")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -54,9 +55,9 @@ def write_usd(model: mujoco.MjModel, velocity_limits: Mapping[str, float], cfg: 
             UsdPhysics.ArticulationRootAPI.Apply(prim)
         mass = UsdPhysics.MassAPI.Apply(prim)
         mass.CreateMassAttr(tidy(model.body_mass[body], DIGITS))
-        mass.CreateCenterOfMassAttr(_vector(model.body_ipos[body], DIGITS))
-        mass.CreatePrincipalAxesAttr(_quaternion(model.body_iquat[body], DIGITS))
-        mass.CreateDiagonalInertiaAttr(_vector(model.body_inertia[body], DIGITS))
+        mass.CreateCenterOfMassAttr(_tidied(model.body_ipos[body], DIGITS))
+        mass.CreatePrincipalAxesAttr(_tidied(model.body_iquat[body], DIGITS, Gf.Quatf))
+        mass.CreateDiagonalInertiaAttr(_tidied(model.body_inertia[body], DIGITS))
         _write_colliders(stage, model, body, f"/{cfg.name}/{name}", cfg.has_visuals)
     for name in cfg.joints:
         _write_joint(stage, model, name, velocity_limits[name], cfg.name)
@@ -76,19 +77,15 @@ def _write_colliders(stage: Usd.Stage, model: mujoco.MjModel, body: int, parent:
     """Write the colliders of one body; renderers do not draw hidden ones."""
     first = model.body_geomadr[body]
     for number, geom in enumerate(range(first, first + model.body_geomnum[body])):
-        shape = _write_shape(stage, model, geom, f"{parent}/collision_{number}")
-        UsdPhysics.CollisionAPI.Apply(shape)
+        path, kind = f"{parent}/collision_{number}", _GEOM(int(model.geom_type[geom]))
+        shape = _define_shape(stage, path, kind, model.geom_size[geom])
+        form = _place(shape.GetPrim(), model.geom_pos[geom], model.geom_quat[geom], SHAPE_DIGITS)
+        if kind == _GEOM.mjGEOM_BOX:
+            form.AddScaleOp().Set(_tidied(model.geom_size[geom], SHAPE_DIGITS))
+        shape.CreateDisplayColorAttr([_tidied(model.geom_rgba[geom, :3], SHAPE_DIGITS)])
+        UsdPhysics.CollisionAPI.Apply(shape.GetPrim())
         if hidden:
-            UsdGeom.Imageable(shape).CreatePurposeAttr(UsdGeom.Tokens.guide)
-
-
-def _write_shape(stage: Usd.Stage, model: mujoco.MjModel, geom: int, path: str) -> Usd.Prim:
-    shape = _define_shape(stage, path, _GEOM(int(model.geom_type[geom])), model.geom_size[geom])
-    form = _place(shape.GetPrim(), model.geom_pos[geom], model.geom_quat[geom], SHAPE_DIGITS)
-    if isinstance(shape, UsdGeom.Cube):
-        form.AddScaleOp().Set(_vector(model.geom_size[geom], SHAPE_DIGITS))
-    shape.CreateDisplayColorAttr([_vector(model.geom_rgba[geom, :3], SHAPE_DIGITS)])
-    return shape.GetPrim()
+            shape.CreatePurposeAttr(UsdGeom.Tokens.guide)
 
 
 def _define_shape(stage: Usd.Stage, path: str, kind: mujoco.mjtGeom, size: np.ndarray) -> UsdGeom.Gprim:
@@ -127,10 +124,10 @@ def _write_joint(stage: Usd.Stage, model: mujoco.MjModel, name: str, velocity_li
     mujoco.mju_mulQuat(frame_in_parent, model.body_quat[body], frame)
     mujoco.mju_rotVecQuat(anchor, model.jnt_pos[joint], model.body_quat[body])
     hinge.CreateAxisAttr(UsdPhysics.Tokens.z)
-    hinge.CreateLocalPos0Attr(_vector(anchor + model.body_pos[body], DIGITS))
-    hinge.CreateLocalRot0Attr(_quaternion(frame_in_parent, DIGITS))
-    hinge.CreateLocalPos1Attr(_vector(model.jnt_pos[joint], DIGITS))
-    hinge.CreateLocalRot1Attr(_quaternion(frame, DIGITS))
+    hinge.CreateLocalPos0Attr(_tidied(anchor + model.body_pos[body], DIGITS))
+    hinge.CreateLocalRot0Attr(_tidied(frame_in_parent, DIGITS, Gf.Quatf))
+    hinge.CreateLocalPos1Attr(_tidied(model.jnt_pos[joint], DIGITS))
+    hinge.CreateLocalRot1Attr(_tidied(frame, DIGITS, Gf.Quatf))
     lower, upper = model.jnt_range[joint]
     hinge.CreateLowerLimitAttr(tidy(math.degrees(lower), DIGITS))
     hinge.CreateUpperLimitAttr(tidy(math.degrees(upper), DIGITS))
@@ -157,8 +154,8 @@ def _write_joint(stage: Usd.Stage, model: mujoco.MjModel, name: str, velocity_li
 def _place(prim: Usd.Prim, position: Iterable[float], rotation: Iterable[float], digits: int) -> UsdGeom.Xformable:
     form = UsdGeom.Xformable(prim)
     double = UsdGeom.XformOp.PrecisionDouble
-    form.AddTranslateOp(double).Set(_vector(position, digits, Gf.Vec3d))
-    form.AddOrientOp(double).Set(_quaternion(rotation, digits, Gf.Quatd))
+    form.AddTranslateOp(double).Set(_tidied(position, digits, Gf.Vec3d))
+    form.AddOrientOp(double).Set(_tidied(rotation, digits, Gf.Quatd))
     return form
 
 
@@ -172,9 +169,6 @@ def tidy(value: float, digits: int) -> float:
     return round(float(value), digits) + 0.0
 
 
-def _vector(values: Iterable[float], digits: int, kind: type = Gf.Vec3f) -> Gf.Vec3f:
-    return kind(*(tidy(value, digits) for value in values))
-
-
-def _quaternion(values: Iterable[float], digits: int, kind: type = Gf.Quatf) -> Gf.Quatf:
+def _tidied(values: Iterable[float], digits: int, kind: type = Gf.Vec3f) -> Any:
+    """Return a vector or quaternion of rounded values."""
     return kind(*(tidy(value, digits) for value in values))

@@ -126,10 +126,9 @@ def _color(cfg: BuildCfg, link: str, visual: ET.Element, palette: Mapping[str | 
     for pattern, color in cfg.visual_colors:
         if re.fullmatch(pattern, link):
             return color
-    material = visual.find("material")
-    found = None if material is None else material.find("color")
-    if found is None and material is not None and material.get("name") in palette:
-        found = palette[material.get("name")].find("color")
+    found = visual.find("material/color")
+    if found is None and (material := visual.find("material")) is not None:
+        found = palette.get(material.get("name"), material).find("color")
     if found is None:
         raise UmcError(f"the URDF has no color for {link}; add a rule to visual_colors of the robot's BuildCfg")
     red, green, blue = _floats(found.attrib["rgba"])[:3]
@@ -137,9 +136,9 @@ def _color(cfg: BuildCfg, link: str, visual: ET.Element, palette: Mapping[str | 
 
 
 def _simplify(mesh: trimesh.Trimesh, faces: int) -> trimesh.Trimesh:
-    return (
-        mesh if len(mesh.faces) <= faces else mesh.simplify_quadric_decimation(face_count=faces, aggression=AGGRESSION)
-    )
+    if len(mesh.faces) <= faces:
+        return mesh
+    return mesh.simplify_quadric_decimation(face_count=faces, aggression=AGGRESSION)
 
 
 def _write_mesh(stage: Usd.Stage, path: str, mesh: trimesh.Trimesh, color: Color) -> None:
