@@ -9,16 +9,13 @@ from collections.abc import Sequence
 
 from umc.utils.errors import UmcError
 
-SIDES = (
-    (re.compile(r"^(?P<before>[FRH])L(?=_)"), r"\g<before>R"),
-    (re.compile(r"^(?P<before>[FRH])R(?=_)"), r"\g<before>L"),
-    (re.compile(r"^left(?=_)"), "right"),
-    (re.compile(r"^right(?=_)"), "left"),
-)
-"""How a side is named (Unitree's and ODRI's robots), and what its mirror image is called."""
+PAIRS = (("FL", "FR"), ("RL", "RR"), ("HL", "HR"), ("left", "right"))
+"""How names of joints on the left and on the right begin, up to the first ``_`` (Unitree's and ODRI's robots)."""
 
-MIDDLE = re.compile(r"^(?:waist|torso|trunk|spine|neck|head)(?:_|$)")
-"""Joints in the middle, which are their own mirror images."""
+OTHER_SIDE = {**dict(PAIRS), **{right: left for left, right in PAIRS}}
+
+MIDDLE = ("waist", "torso", "trunk", "spine", "neck", "head")
+"""How names of joints in the middle begin, which are their own mirror images."""
 
 TURNED = re.compile(r"_(?:[A-Za-z]*(?:roll|yaw)|HAA)(?:_joint)?$|^[FRH][LR]_hip_joint$|^torso_joint$")
 """Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``), H1's ``torso``. A mirror
@@ -43,10 +40,10 @@ def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]
 
 
 def _other_side(name: str) -> str:
-    for side, other in SIDES:
-        if side.search(name):
-            return side.sub(other, name)
-    if MIDDLE.search(name):
+    side, _, joint = name.partition("_")
+    if joint and side in OTHER_SIDE:
+        return f"{OTHER_SIDE[side]}_{joint}"
+    if side in MIDDLE:
         return name
     raise UmcError(
         f"joint {name} does not say on which side it is: FL_, FR_, RL_, RR_, HL_, HR_, left_ and right_ are known, and "
