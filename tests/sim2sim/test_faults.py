@@ -145,21 +145,6 @@ def test_delayed_and_lost_commands_leave_the_last_that_arrived():
     assert (some <= np.arange(60)).all()
 
 
-def test_bursts_and_growing_delays_keep_the_last_that_arrived():
-    later = sent_and_arrived(faults_of("growing_delay", growing_delay=0.5), 9)
-    assert [row[1] for row in later] == [0, 1, 2, 2, 3, 3, 4, 4, 5]
-    assert [row[1] for row in sent_and_arrived(faults_of("growing_delay", growing_delay=1.0), 18)][-2:] == [6, 7]
-    bursts = np.array([row[1] for row in sent_and_arrived(faults_of("burst_loss", burst_loss=3.0), 303)])
-    lost = bursts != np.arange(303)
-    assert lost.sum() == 90
-    starts = np.flatnonzero(lost & ~np.roll(lost, 1))
-    assert len(starts) >= 28  # of 30 windows; neighbours may touch
-    assert len(set((starts - 3) % 10)) > 4  # anywhere in their window
-    assert (np.diff(bursts) >= 0).all()
-    again = np.array([row[1] for row in sent_and_arrived(faults_of("burst_loss", burst_loss=3.0), 303)])
-    assert (bursts == again).all()
-
-
 def test_backlash_acts_in_physics_steps_from_the_onset_on():
     """Two robots, of which the second alone stands for an env with the fault."""
     faults = faults_of("backlash", envs=(2, 0), num_envs=3, backlash=0.4)

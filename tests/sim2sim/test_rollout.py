@@ -60,7 +60,7 @@ def a1(steps, scenarios, onset=10):
 def test_the_pretrained_policy_walks(policy):
     protocol = a1(150, [8], onset=75)
     cfg = protocol_rollout(protocol, policy, 4, SolverCfg())
-    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
+    run = episode_batch(cfg, run_rollout(cfg, 1), protocol)
     assert (run.episodes.outcome == Outcome.UP).all()
     # 0.5 m/s are asked for; 0.54 with more robots, at 0.30 m (docs/mujoco.md)
     assert run.episodes.speed_after_onset.mean() == pytest.approx(0.54, abs=0.12)
@@ -69,12 +69,12 @@ def test_the_pretrained_policy_walks(policy):
 
 
 def test_sensors_are_as_noisy_as_in_the_training_where_the_protocol_says_so(policy):
+    """tests/sim2sim/test_diagnosis.py measures how noisy."""
     protocols = a1(20, [8]), replace(a1(20, [8]), noise=True)
     exact, noisy = (protocol_rollout(protocol, policy, 1, SolverCfg()) for protocol in protocols)
     assert [about(cfg, "")["noise"] for cfg in (exact, noisy)] == ["off", "as in the training"]
-    traces = [run_rollout(cfg, 1, None) for cfg in (exact, exact, noisy)]
-    same = [(traces[0].work == trace.work).all() for trace in traces[1:]]
-    assert same == [True, False]
+    traces = [run_rollout(cfg, 1) for cfg in (exact, noisy)]
+    assert (traces[0].work != traces[1].work).any()
 
 
 def test_robots_are_pushed_when_and_as_the_protocol_says(policy):
@@ -95,7 +95,7 @@ def test_robots_are_pushed_when_and_as_the_protocol_says(policy):
         assert changes[:, :2] == pytest.approx(expected, abs=1e-6)
     assert np.sum(pushed, axis=0).tolist() == [1, 1, 0]  # the third robot has fallen
     assert about(cfg, "")["pushes"] == "up to 0.8 m/s along x and y"
-    calm, disturbed = (run_rollout(one, 1, None) for one in (replace(cfg, push_speed=0.0), cfg))
+    calm, disturbed = (run_rollout(one, 1) for one in (replace(cfg, push_speed=0.0), cfg))
     assert (calm.work != disturbed.work).any()
 
 
@@ -103,13 +103,13 @@ def test_robots_are_pushed_when_and_as_the_protocol_says(policy):
 def test_a_robot_moves_the_same_beside_any_others(policy):
     protocol = a1(40, [2, 4])
     cfg = protocol_rollout(protocol, policy, 10, SolverCfg())
-    together = run_rollout(cfg, 1, None)
-    again = run_rollout(cfg, 2, None)
-    few = run_rollout(protocol_rollout(protocol, policy, 2, SolverCfg()), 1, None)
+    together = run_rollout(cfg, 1)
+    again = run_rollout(cfg, 2)
+    few = run_rollout(protocol_rollout(protocol, policy, 2, SolverCfg()), 1)
     for name in ("position", "height", "work", "fell", "contact"):
         np.testing.assert_array_equal(getattr(together, name), getattr(again, name))
         np.testing.assert_array_equal(getattr(together, name)[:, :4], getattr(few, name))
-    healthy = run_rollout(protocol_rollout(a1(40, [8]), policy, 1, SolverCfg()), 1, None)
+    healthy = run_rollout(protocol_rollout(a1(40, [8]), policy, 1, SolverCfg()), 1)
     np.testing.assert_array_equal(together.position[:9, 0], healthy.position[:9, 0])  # until the onset
     assert (together.position[20:, 0] != healthy.position[20:, 0]).any()
     assert (together.position[20:, 0] != together.position[20:, 1]).any()
@@ -125,7 +125,7 @@ def test_it_needs_no_isaac_lab():
 def test_every_robot_has_the_faulty_joints_of_the_isaac_lab_run(policy):
     protocol = a1(12, [1, 5, 8])
     cfg = protocol_rollout(protocol, policy, 3, SolverCfg())
-    run = episode_batch(cfg, run_rollout(cfg, 1, None), protocol)
+    run = episode_batch(cfg, run_rollout(cfg, 1), protocol)
     assigned = assign_envs(protocol, 9)
     assert torch.equal(run.cell, assigned.cell)
     assert torch.equal(run.member, assigned.member)
@@ -160,7 +160,7 @@ def test_the_knees_of_a_simulation_give_by_their_play(policy):
     case = {"severity": severity, "onset": 1, "num_joints": (4, 4), "joint_names": [".*_calf_joint"], "seed": 1}
     zero, both = np.zeros(2, dtype=np.int64), np.array([0, 1])
     cases = [{**case, "scenario": "backlash"}, {**case, "scenario": 8}]
-    run = run_rollout(RolloutCfg(policy, (0.0, 0.0, 0.0), 50, both, zero, zero, zero, both, cases), 1, None)
+    run = run_rollout(RolloutCfg(policy, (0.0, 0.0, 0.0), 50, both, zero, zero, zero, both, cases), 1)
     worn, whole = run.height[20:].mean(0)
     assert not run.fell.any()
     assert whole - worn > 0.02
@@ -319,7 +319,7 @@ def test_it_starts_as_many_processes_as_it_may_use(monkeypatch):
     monkeypatch.setattr(rollout, "_results", lambda runner, groups, count: counts.append(count) or ())
     cfg = SimpleNamespace(episode=np.arange(8), env=np.arange(8))
     for workers in (None, 2, 100):
-        assert not [*rollout.simulate(SimpleNamespace(cfg=cfg), workers, None)]
+        assert not [*rollout.simulate(SimpleNamespace(cfg=cfg), workers)]
     assert counts == [3, 2, 8]
 
 

@@ -155,7 +155,7 @@ class Runner[Result](Protocol):
         ...
 
     def run(self, rows: NDArray[np.int64]) -> Result:
-        """Simulate the robots of some rows of the cfg, all in the same of their episodes."""
+        """Simulate the robots of some rows of the cfg; all rows are of the same episode."""
         ...
 
 
@@ -169,11 +169,11 @@ class Simulation:
     def __init__(self, cfg: RolloutCfg) -> None:
         self.cfg = cfg
         self.runners = [cfg.runner()]
-        self.robots: list[Robot] = []
         self._noise = SensorNoise(cfg.description) if cfg.noise else None
         self._noisy: list[Callable[..., list[NDArray[np.float64]]]] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
         self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
+        self.robots = [Robot(self.kind)]
         self.step_dt = motors.physics_dt * motors.decimation
         self.source: PlanSource
         if cfg.ledger is not None:
@@ -191,7 +191,6 @@ class Simulation:
         cfg, kind, count = self.cfg, self.kind, len(rows)
         while len(self.robots) < count:
             self.robots.append(Robot(kind))
-        while len(self.runners) < count:
             self.runners.append(cfg.runner())
         robots, runners, names = self.robots[:count], self.runners[:count], kind.motors.names
         for robot, runner, row in zip(robots, runners, rows, strict=True):
@@ -290,29 +289,25 @@ def _joint_values(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.nan_to_num(np.stack(list(rows)))
 
 
-def run_rollout(cfg: RolloutCfg, workers: int | None = None, title: str | None = "MuJoCo") -> Trace:
+def run_rollout(cfg: RolloutCfg, workers: int | None = None) -> Trace:
     """Simulate all robots of the cfg."""
     simulation = Simulation(cfg)  # refuses here what each process would refuse
     every = Trace.empty(cfg.steps, len(cfg.env), len(simulation.kind.feet))
-    for rows, trace in simulate(simulation, workers, title):
+    for rows, trace in simulate(simulation, workers):
         for name, values in vars(trace).items():
             getattr(every, name)[:, rows] = values
     return every
 
 
-def simulate[Result](
-    runner: Runner[Result], workers: int | None = None, title: str | None = "MuJoCo"
-) -> Iterator[tuple[NDArray[np.int64], Result]]:
+def simulate[Result](runner: Runner[Result], workers: int | None = None) -> Iterator[tuple[NDArray[np.int64], Result]]:
     """Yield rows of the runner's cfg and what it returns for them, as they finish."""
     cfg = runner.cfg
-    groups = [
-        group
-        for episode in np.unique(cfg.episode)
-        for rows in [np.flatnonzero(cfg.episode == episode)]
-        for group in np.array_split(rows, -(-len(rows) // GROUP))
-    ]
+    groups: list[NDArray[np.int64]] = []
+    for episode in np.unique(cfg.episode):
+        rows = np.flatnonzero(cfg.episode == episode)
+        groups += np.array_split(rows, -(-len(rows) // GROUP))
     count = min(workers or cores(), len(groups))
-    with progress_bar(len(cfg.env), title, "robot") as bar:
+    with progress_bar(len(cfg.env), "MuJoCo", "robot") as bar:
         for rows, result in _results(runner, groups, count):
             yield rows, result
             bar.update(len(rows))
