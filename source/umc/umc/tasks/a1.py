@@ -70,7 +70,6 @@ class A1Stage1EnvCfg(QuadrupedEnvCfg):
     terminations: TerminationsCfg = TerminationsCfg()
 
     def __post_init__(self) -> None:
-        """Put A1 in the scene."""
         super().__post_init__()
         self.set_robot("a1", A1_CFG)
         self.scene.terrain = preset(flat=FLAT_GROUND_CFG, perlin=training_tracks(), default=training_tracks())

@@ -126,7 +126,6 @@ class ActorTermsCfg(ObservationGroupCfg):
     last_action = ObsTerm(func=mdp.joint_sensor, params={"func": lab.last_action})
 
     def __post_init__(self) -> None:
-        """Switch the noise on."""
         self.enable_corruption = True
 
 
@@ -212,6 +211,5 @@ class FaultyJoints:
     """Mixin of Stage 2 cfgs; list it before the Stage 1 cfg."""
 
     def __post_init__(self: Any) -> None:
-        """Let the joints fail."""
         super().__post_init__()
         self.enable_faults()

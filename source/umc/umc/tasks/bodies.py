@@ -83,14 +83,22 @@ def name_bodies(env_cfg: Any) -> None:
                 entity.body_names = entity.applied = names if isinstance(names, str) else list(names)
 
 
-def selections(cfg: Any, where: str = "") -> Iterator[tuple[str, SceneEntityCfg]]:
-    """Yield every selection of bodies or joints in a cfg, and where it is."""
-    if isinstance(cfg, SceneEntityCfg):
-        yield where.replace(".params.", "."), cfg
-    elif isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
-        for name, value in entries(cfg).items():
-            if where or name not in NOT_TERMS:
-                yield from selections(value, f"{where}.{name}" if where else str(name))
+def selections(env_cfg: Any) -> Iterator[tuple[str, SceneEntityCfg]]:
+    """Yield every selection of bodies or joints in the terms of an env cfg, and where it is."""
+    terms = {name: value for name, value in entries(env_cfg).items() if name not in NOT_TERMS}
+    for where, cfg in cfgs_within(terms):
+        if isinstance(cfg, SceneEntityCfg):
+            yield where.replace(".params.", "."), cfg
+
+
+def cfgs_within(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield a cfg and every cfg within it, and where it is; not those of markers."""
+    if dataclasses.is_dataclass(cfg):
+        yield where, cfg
+    if isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
+        for name, value in list(entries(cfg).items()):
+            if "visualizer" not in str(name):
+                yield from cfgs_within(value, f"{where}.{name}" if where else str(name))
 
 
 def check_robot(env_cfg: Any) -> None:

@@ -33,7 +33,6 @@ class G1Stage1EnvCfg(HumanoidEnvCfg):
     rewards: RewardsCfg = RewardsCfg()
 
     def __post_init__(self) -> None:
-        """Put G1 in the scene."""
         super().__post_init__()
         self.set_robot("g1", G1_CFG)
         self.rewards.base_height.params["target_height"] = TARGET_HEIGHT

@@ -46,7 +46,6 @@ class Go2Stage1EnvCfg(QuadrupedEnvCfg):
     terminations: TerminationsCfg = TerminationsCfg()
 
     def __post_init__(self) -> None:
-        """Put Go2 in the scene."""
         super().__post_init__()
         self.set_robot("go2", GO2_CFG, FAULTS)
         self.actions.joint_pos.scale = ACTION_SCALE

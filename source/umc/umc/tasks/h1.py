@@ -40,7 +40,6 @@ class H1Stage1EnvCfg(HumanoidEnvCfg):
     rewards: RewardsCfg = RewardsCfg()
 
     def __post_init__(self) -> None:
-        """Put H1 in the scene."""
         super().__post_init__()
         self.set_robot("h1", H1_CFG)
         self.rewards.base_height.params["target_height"] = TARGET_HEIGHT

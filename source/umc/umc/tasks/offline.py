@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from isaaclab.assets import ArticulationCfg
 from isaaclab.terrains import TerrainImporterCfg
 
-from umc.mdp.observations import entries
 from umc.robots.names import is_remote
 from umc.robots.spawn import DATA
-from umc.tasks.bodies import selections
+from umc.tasks.bodies import cfgs_within, selections
 from umc.terrains import FLAT_GROUND_CFG
 from umc.utils.errors import UmcError
 
@@ -44,7 +42,7 @@ def make_offline(env_cfg: Any) -> list[str]:
     """
     env_cfg.scene = copy.deepcopy(env_cfg.scene)  # tasks share the cfgs of robots
     changes: list[str] = []
-    for where, holder in _cfgs({"scene": env_cfg.scene, "commands": env_cfg.commands}):
+    for where, holder in cfgs_within({"scene": env_cfg.scene, "commands": env_cfg.commands}):
         if isinstance(holder, TerrainImporterCfg) and holder.terrain_type == "plane":
             holder.terrain_type, holder.usd_path = "usd", FLAT_GROUND_CFG.usd_path
             changes.append(f"{where}: an endless plane of this package")
@@ -84,19 +82,9 @@ def _local_robot(env_cfg: Any, robot: ArticulationCfg, where: str) -> list[str]:
     return changes
 
 
-def _cfgs(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every cfg within a cfg, and where it is; not those of markers."""
-    if dataclasses.is_dataclass(cfg):
-        yield where, cfg
-    if isinstance(cfg, Mapping) or dataclasses.is_dataclass(cfg):
-        for name, value in list(entries(cfg).items()):
-            if "visualizer" not in str(name):
-                yield from _cfgs(value, f"{where}.{name}" if where else str(name))
-
-
 def _strings(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every string of a cfg and the cfgs within it."""
-    for place, holder in _cfgs(cfg, where):
+    for place, holder in cfgs_within(cfg, where):
         for name, value in vars(holder).items():
             if isinstance(value, str):
                 yield f"{place}.{name}", value

@@ -199,29 +199,24 @@ class RobotAgents:
         spec = AGENTS.get(match[1]) if match else None
         if match is None or spec is None or not spec.trains(self.robot, int(match[2])):
             raise AttributeError(f"{self.robot} has no agent cfg {name}")
-        network = network_of(spec)
+        network, noise = network_of(spec), RslRlMLPModelCfg.GaussianDistributionCfg
+        shared: dict[str, Any] = {"joint_names": self.joint_names, **network.options}
+        if network.graph:
+            shared["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
         groups = {"actor": AWARE_GROUPS if network.aware else UNAWARE_GROUPS, "critic": CRITIC_GROUPS, **network.groups}
         return UmcPpoRunnerCfg(
             experiment_name=experiment_name(self.robot, spec.name, int(match[2])),
             max_iterations=spec.iterations,
             obs_groups={reader: list(read) for reader, read in groups.items()},
-            actor=self._model(
-                spec, self.actor_joint_start, network.init_std or self.init_std, mask_value=spec.mask_value
+            actor=network.cfg(
+                joint_start=self.actor_joint_start if network.joint_start is None else network.joint_start,
+                distribution_cfg=noise(init_std=network.init_std or self.init_std),
+                mask_value=spec.mask_value,
+                **shared,
             ),
-            critic=self._model(spec, self.critic_joint_start, None),
-        )
-
-    def _model(self, spec: AgentSpec, joint_start: int, init_std: float | None, **fields: Any) -> UmcModelCfg:
-        """Return the cfg of an actor, or of a critic if ``init_std`` is None."""
-        gaussian = RslRlMLPModelCfg.GaussianDistributionCfg
-        network = network_of(spec)
-        if network.graph:
-            fields["neighbours"] = joint_neighbours(self.articulation, self.joint_names)
-        cfg_class = network.critic if init_std is None and network.critic is not None else network.cfg
-        return cfg_class(
-            joint_names=self.joint_names,
-            joint_start=joint_start if network.joint_start is None else network.joint_start,
-            distribution_cfg=None if init_std is None else gaussian(init_std=init_std),
-            **network.options,
-            **fields,
+            critic=(network.critic or network.cfg)(
+                joint_start=self.critic_joint_start if network.joint_start is None else network.joint_start,
+                distribution_cfg=None,
+                **shared,
+            ),
         )

@@ -50,7 +50,6 @@ class MtFtcPolicyCfg(ActorTermsCfg, OrientationCfg):  # the columns of the last 
     command = ObsTerm(func=mdp.forward_and_turn, params={"command_name": "base_velocity"}, scale=(2.0, 0.25))
 
     def __post_init__(self) -> None:
-        """Leave out what it does not measure."""
         super().__post_init__()
         self.base_ang_vel = self.projected_gravity = None
 
@@ -85,7 +84,6 @@ class Solo8Stage1EnvCfg(QuadrupedEnvCfg):
     events: EventsCfg = EventsCfg()
 
     def __post_init__(self) -> None:
-        """Put Solo8 in the scene."""
         super().__post_init__()
         self.set_robot("solo8", SOLO8_CFG)
         self.events.reset_joints.params["position_range"] = RESET_SCALE
