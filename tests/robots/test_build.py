@@ -191,22 +191,6 @@ def test_actuators_and_both_engines_have_the_limits_of_the_file(robot, stage):
         assert value(legs.actuator_effort_limit, name) == pytest.approx(25.0 if robot == "a1" else effort, rel=1e-6)
 
 
-FEET = {
-    "a1": (".*_calf", UsdGeom.Sphere, 4),
-    "g1": (".*_ankle_roll_link", UsdGeom.Sphere, 8),
-    "go2": (".*_calf", UsdGeom.Sphere, 4),
-    "h1": (".*_ankle_link", UsdGeom.Cube, 2),
-    "solo8": (".*_LOWER_LEG", UsdGeom.Sphere, 4),
-}
-"""Bodies that carry the feet, the shape that touches the ground, and how many there are."""
-
-
-def test_the_feet_have_colliders(robot, stage):
-    bodies, shape, count = FEET[robot]
-    colliders = [prim for prim in with_api(stage, UsdPhysics.CollisionAPI) if prim.IsA(shape)]
-    assert sum(re.fullmatch(bodies, prim.GetParent().GetName()) is not None for prim in colliders) == count
-
-
 HEIGHTS = {
     "a1": (-0.42, 0.06),
     "g1": (-0.79, 0.53),

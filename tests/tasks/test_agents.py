@@ -10,7 +10,6 @@ from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
 from umc.rl.transfer import load_stage1_weights
 from umc.tasks.registry import checked_agent
-from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 
 JOINT_COLUMNS = {"A1": 12, "Go2": 12, "G1": 9, "H1": 9, "Solo8": 12}
@@ -156,19 +155,3 @@ def test_a_policy_of_stage_2_keeps_what_it_has_learnt_of_the_flag(tmp_path):
 )
 def test_short_and_long_names(name, task, agent):
     assert checked_agent(name, task) == (entry_point(agent), AGENTS[agent])
-
-
-@pytest.mark.parametrize(
-    ("name", "task", "words"),
-    [
-        ("foo", "UMC-A1-Stage2", "unknown agent foo; choose one of transformer, mlp, gru, transformer_small32, "),
-        ("nm_mpl", "UMC-A1-Stage1", "unknown agent nm_mpl; did you mean nm_mlp? choose one of"),
-        ("nm_mlp", "UMC-A1-Stage2", "nm_mlp is trained in Stage 1 only; give --task UMC-A1-Stage1"),
-        ("mlp_one_stage", "UMC-G1-Stage1", "mlp_one_stage is trained in Stage 2 only; give --task UMC-G1-Stage2"),
-        ("mt_ftc", "UMC-Solo8-Stage1", "mt_ftc is trained in Stage 2 only; give --task UMC-Solo8-Stage2"),
-        ("mt_ftc", "UMC-A1-Stage2", "mt_ftc is trained on Solo8 only, not on A1; give another --agent"),
-    ],
-)
-def test_an_agent_that_is_not_there_is_one_clear_error(name, task, words):
-    with pytest.raises(UmcError, match=words.replace("?", r"\?")):
-        checked_agent(name, task)

@@ -128,25 +128,11 @@ def test_bfloat16_is_refused_before_anything_starts(monkeypatch):
         planned(*command("mlp_one_stage"), "agent.bfloat16=true")
 
 
-def test_a_resumed_run_knows_how_far_its_curriculum_is():
-    record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
-    put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
-    resumed = planned(*command("mlp_curriculum"), "--resume")
-    assert resumed.iterations_done == 6  # those of numbers 0 to 5
-    assert resumed.env_cfg.curriculum.faults.params["stages"] == record["fault_curriculum"]
-
-
 def test_on_a_cpu_a_baseline_trains_as_long_as_both_stages_of_umc():
     baseline = planned(*command("nm_mlp", "UMC-A1-Stage1"))
     umc = planned(*command("mlp", "UMC-A1-Stage1"))
     assert baseline.env_cfg.scene.num_envs == umc.env_cfg.scene.num_envs == CPU_NUM_ENVS
     assert baseline.agent_cfg.max_iterations == 2 * umc.agent_cfg.max_iterations
-
-
-def test_a_checkpoint_of_another_network_is_refused_before_the_simulation():
-    path = put("umc_a1_nm_mlp_stage1", model="nm_mlp")
-    with pytest.raises(UmcError, match="holds the nm_mlp model, the agent is mlp"):
-        planned(*command("mlp"), "--checkpoint", str(path))
 
 
 def test_a_checkpoint_says_what_its_agent_changed_and_older_ones_changed_nothing():
@@ -184,7 +170,10 @@ def built(plan, monkeypatch):
 def test_the_env_of_a_resumed_run_goes_on_in_its_curriculum(monkeypatch):
     record = planned(*command("mlp_curriculum"), "--max_iterations", "8").record.fields
     put("umc_a1_mlp_curriculum_stage2", "model_5.pt", record, task="UMC-A1-Stage2", stage=2)
-    resumed = built(planned(*command("mlp_curriculum"), "--resume"), monkeypatch)
+    plan = planned(*command("mlp_curriculum"), "--resume")
+    assert plan.iterations_done == 6  # those of numbers 0 to 5
+    assert plan.env_cfg.curriculum.faults.params["stages"] == record["fault_curriculum"]
+    resumed = built(plan, monkeypatch)
     fresh = built(planned(*command("mlp_one_stage")), monkeypatch)
     assert (resumed["steps"], fresh["steps"]) == (6 * 24, 0)
     # faults drawn before the number of the episode was known have been encountered already
