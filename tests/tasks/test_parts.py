@@ -16,6 +16,7 @@ from umc import mdp
 from umc.evaluation.protocol import protocol_for
 from umc.robots.spawn import DATA
 from umc.tasks import parts
+from umc.tasks.bodies import check_robot
 from umc.tasks.parts import TaskPartsCfg, feet_of, feet_of_rewards, parts_of, prepare_task, required_feet
 from umc.tasks.registry import checked_task_of_any_package
 from umc.tasks.task_cfg import offers_engine, resolve_cfgs
@@ -77,7 +78,8 @@ def test_other_names_are_found_and_what_is_not_there_is_not_needed():
     lines = prepare_task(name, cfg, {})
     assert (parts_of(cfg).command, parts_of(cfg).contact_sensor, parts_of(cfg).feet) == ("walk", "touch", CALVES)
     assert lines[-1] == "falls: the task has no termination by a fall, so that none is counted"
-    bare.rewards.feet_air_time = bare.scene.touch = None
+    bare.rewards = bare.scene.touch = None
+    check_robot(bare)
     lines = prepare_task(name, bare, {})
     assert feet_of(bare) is None
     assert "feet: unknown" in lines[-2]

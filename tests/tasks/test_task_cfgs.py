@@ -88,7 +88,7 @@ def test_a1_walks_on_the_papers_tracks_unless_flat_ground_is_chosen():
 @pytest.mark.parametrize("robot", ROBOTS)
 def test_terms_on_trunk_and_feet_name_the_robots_own(robot):
     cfg = env_cfg(robot, 1)
-    cfg.bodies.feet = [f".*{feet[0].split('_', 1)[1]}" for feet in [cfg.bodies.feet]]  # one pattern
+    cfg.bodies.feet = [f".*{cfg.bodies.feet[0].split('_', 1)[1]}"]  # one pattern
     cfg.validate_config()
     ordered = cfg.scene.robot.body_ordering
     assert tuple(cfg.bodies.feet) == feet_of(cfg) == feet_of(env_cfg(robot, 1))

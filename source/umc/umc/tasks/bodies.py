@@ -71,7 +71,7 @@ FEET_CONTACT = PartCfg("contact_forces", part="feet", preserve_order=True)
 
 def is_missing(value: Any) -> bool:
     """Return whether a field is not set; a copied cfg has a copy of ``MISSING``."""
-    return isinstance(value, type(MISSING))
+    return value is None or isinstance(value, type(MISSING))
 
 
 def name_bodies(env_cfg: Any) -> None:
@@ -143,7 +143,7 @@ def _check_joints(env_cfg: Any, robot: Any, names: RobotNames, own: bool) -> Non
     for actuator, cfg in robot.actuators.items():
         matched(cfg.joint_names_expr, names.joints, f"joint_names_expr of the robot's actuator {actuator}", "joint")
     matched(list(robot.init_state.joint_pos), names.joints, "joint_pos of the robot's init_state", "joint")
-    for action, cfg in entries(env_cfg.actions).items():
+    for action, cfg in entries(env_cfg.actions or {}).items():
         if getattr(cfg, "asset_name", None) == ROBOT and getattr(cfg, "joint_names", None):
             found = matched(cfg.joint_names, names.joints, f"actions.{action}.joint_names", "joint")
             if own and getattr(cfg, "preserve_order", False):
@@ -161,12 +161,13 @@ def _check_order(joints: Sequence[str], names: RobotNames, where: str) -> None:
 
 def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
     """Refuse gait rewards for another number of feet than the robot has."""
-    for reward, term in entries(env_cfg.rewards).items():
+    for reward, term in entries(env_cfg.rewards or {}).items():
         func = getattr(term, "func", None)
         if func not in (mdp.diagonal_support, mdp.contact_follows_phase):
             continue
-        needed = 4 if func is mdp.diagonal_support else len(term.params["offsets"])
-        feet = matched(term.params["sensor_cfg"].body_names, names.bodies, f"rewards.{reward}", "body")
+        needed = 4 if func is mdp.diagonal_support else len(term.params.get("offsets") or ())
+        bodies = getattr(term.params.get("sensor_cfg"), "body_names", None)
+        feet = names.bodies if bodies is None else matched(bodies, names.bodies, f"rewards.{reward}", "body")
         if len(feet) != needed:
             raise UmcError(f"rewards.{reward} needs {needed} feet, and its body_names match {', '.join(feet)}")
 
@@ -174,10 +175,10 @@ def _check_number_of_feet(env_cfg: Any, names: RobotNames) -> None:
 def matched(patterns: str | Sequence[str], names: Sequence[str], where: str, what: str) -> list[str]:
     """Return the names that patterns match, pattern by pattern; UmcError for a pattern that matches none."""
     found: list[str] = []
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+    for pattern in patterns if isinstance(patterns, list | tuple) else [patterns]:
         try:
             mine = [name for name in names if re.fullmatch(pattern, name)]
-        except re.error as error:
+        except (re.error, TypeError) as error:
             raise UmcError(f"{where}: '{pattern}' is no regular expression ({error})") from error
         if not mine:
             raise UmcError(f"{where}: no {what} of the robot matches '{pattern}'; it has {', '.join(names)}")

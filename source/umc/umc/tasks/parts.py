@@ -144,8 +144,7 @@ def _fetched(path: str) -> str:
 
 def _find_command(task: str, env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> None:
     """Find the velocity command: the one that is named, else the only one."""
-    terms = {} if env_cfg.commands is None else entries(env_cfg.commands)
-    found = [name for name, term in terms.items() if _is_velocity_command(term)]
+    found = [name for name, term in entries(env_cfg.commands or {}).items() if _is_velocity_command(term)]
     if parts.command not in found and len(found) == 1 and not typed:
         parts.command = found[0]
     if parts.command not in found:
@@ -178,7 +177,7 @@ def _own_feet(env_cfg: Any) -> list[str] | None:
 
 def feet_of_rewards(env_cfg: Any, sensor: str) -> list[str] | None:
     """Return the bodies of a contact sensor that the first reward about feet reads; None if there is no such reward."""
-    for name, term in ({} if env_cfg.rewards is None else entries(env_cfg.rewards)).items():
+    for name, term in entries(env_cfg.rewards or {}).items():
         func = getattr(getattr(term, "func", None), "__name__", "")
         if term is None or not any(word in text for word in ("feet", "foot") for text in (name.lower(), func.lower())):
             continue

@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import inspect
 import numbers
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -40,6 +41,15 @@ EXAMPLES = {"env": "env.scene.num_envs", "agent": "agent.algorithm.gamma"}
 
 LONGEST_OVERRIDE = 4096
 """Longest override that is read [characters]: parsers recurse into brackets."""
+
+NEEDED = re.compile(
+    r"agent\.\w+|env\.(?!curriculum$)\w+|env\.sim\.physics"
+    r"|env\.scene\.(terrain|robot(\.(spawn|init_state(\.joint_pos)?|actuators(\.\w+)?))?)|.+\.params"
+)
+"""Sections that cannot be null; most terms, noise and pushes can."""
+
+TAKEN = ("self", "env", "env_ids")
+"""Arguments of a term's function that Isaac Lab gives itself."""
 
 SELECTORS = ("physics", "renderer", "presets")
 """Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
@@ -138,6 +148,12 @@ def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
         if section in SELECTORS or any(key.startswith(f"{other}.") for other in keys if other != key):
             continue  # another override replaces a part of the tree above it
         current, value = _field(sections[section], section, path), _parse_val(token.split("=", 1)[1])
+        if (
+            value is None
+            and NEEDED.fullmatch(key)
+            and (isinstance(current, Mapping) or dataclasses.is_dataclass(current))
+        ):
+            raise UmcError(f"{shown(token)}: {key} cannot be null; set fields of it instead")
         if "severity" in path and isinstance(value, dict):
             continue  # a distribution in the place of a number: add_faults checks what is in it
         wanted = _wanted(current, value)
@@ -227,7 +243,8 @@ def _field(cfg: Any, where: str, path: list[str]) -> Any:
             cfg = cfg[name]
         elif name == "params" and hasattr(cfg, "func"):
             function = cfg.func.__call__ if isinstance(cfg.func, type) else cfg.func
-            cfg = {**dict.fromkeys(inspect.signature(function).parameters), **cfg.params}
+            parameters = [one for one in inspect.signature(function).parameters if one not in TAKEN]
+            cfg = {**dict.fromkeys(parameters), **cfg.params}
         else:
             cfg = getattr(cfg, name)
         where = f"{where}.{name}"
