@@ -20,19 +20,22 @@ a leg to 0.37, so this is the lowest round height that never starts with a foot 
 ARMATURE = 0.01
 """Reflected rotor inertia of every joint [kg*m^2]; without it Newton diverges under violent actions."""
 
+POSE = {
+    ".*L_hip_joint": 0.1,
+    ".*R_hip_joint": -0.1,
+    "F[LR]_thigh_joint": 0.8,
+    "R[LR]_thigh_joint": 1.0,
+    ".*_calf_joint": -1.5,
+}
+"""Default joint angles [rad] (A1-Walk)."""
+
 A1_CFG = robot_cfg(
     DATA / "a1.usda",
     A1_JOINTS,
     A1_BODIES,
     ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, SPAWN_HEIGHT),
-        joint_pos={
-            ".*L_hip_joint": 0.1,
-            ".*R_hip_joint": -0.1,
-            "F[LR]_thigh_joint": 0.8,
-            "R[LR]_thigh_joint": 1.0,
-            ".*_calf_joint": -1.5,
-        },
+        joint_pos=POSE,
     ),
     IdealPDActuatorCfg(
         joint_names_expr=[".*"],

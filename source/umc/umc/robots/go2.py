@@ -5,12 +5,13 @@
 from isaaclab.actuators import IdealPDActuatorCfg
 from isaaclab.assets import ArticulationCfg
 
+from umc.robots.a1 import A1_BODIES, A1_JOINTS, POSE
 from umc.robots.spawn import DATA, robot_cfg
 
-GO2_JOINTS = tuple(f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf"))
+GO2_JOINTS = A1_JOINTS
 """The order of joints in observations, actions and masks, on every engine; names and order are A1's."""
 
-GO2_BODIES = ("base", *(f"{leg}_{part}" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")))
+GO2_BODIES = ("base", *A1_BODIES[1:])
 """The order of bodies on every engine (a foot is welded to its calf)."""
 
 SPAWN_HEIGHT = 0.42
@@ -32,13 +33,7 @@ GO2_CFG = robot_cfg(
     GO2_BODIES,
     ArticulationCfg.InitialStateCfg(
         pos=(0.0, 0.0, SPAWN_HEIGHT),
-        joint_pos={
-            ".*L_hip_joint": 0.1,
-            ".*R_hip_joint": -0.1,
-            "F[LR]_thigh_joint": 0.8,
-            "R[LR]_thigh_joint": 1.0,
-            ".*_calf_joint": -1.5,
-        },
+        joint_pos=POSE,  # Isaac Lab's Go2, too
     ),
     IdealPDActuatorCfg(
         joint_names_expr=[".*"],

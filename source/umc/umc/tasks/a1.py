@@ -12,12 +12,7 @@ from umc.robots import A1_CFG
 from umc.tasks.base import FaultyJoints, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
-from umc.tasks.quadruped import (
-    QuadrupedEnvCfg,
-    QuadrupedEventsCfg,
-    QuadrupedTerminationsCfg,
-    forward_command,
-)
+from umc.tasks.quadruped import QuadrupedEnvCfg, QuadrupedEventsCfg, QuadrupedTerminationsCfg, forward_command
 from umc.terrains import FLAT_GROUND_CFG, TrackImporterCfg, perlin_tracks
 
 TORQUE_LIMIT = 25.0

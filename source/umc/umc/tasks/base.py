@@ -79,11 +79,7 @@ def payload_event(low: float, high: float) -> EventTerm:
     return EventTerm(
         func=lab.randomize_rigid_body_mass,
         mode="startup",
-        params={
-            "asset_cfg": TRUNK,
-            "mass_distribution_params": (low, high),
-            "operation": "add",
-        },
+        params={"asset_cfg": TRUNK, "mass_distribution_params": (low, high), "operation": "add"},
     )
 
 

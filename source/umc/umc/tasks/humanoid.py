@@ -151,10 +151,7 @@ class HumanoidTerminationsCfg:
     """A fall, a time-out, or physics gone wrong."""
 
     time_out = DoneTerm(func=lab.time_out, time_out=True)
-    pelvis_contact = DoneTerm(
-        func=lab.illegal_contact,
-        params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0},
-    )
+    pelvis_contact = DoneTerm(func=lab.illegal_contact, params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0})
     # legged_gym's bounds on the trunk's tilt, which unitree_rl_gym keeps beside the contact
     orientation = DoneTerm(func=mdp.roll_pitch_beyond, params={"max_roll": 0.8, "max_pitch": 1.0})
     non_finite_state = DoneTerm(func=mdp.non_finite_state)

@@ -12,7 +12,7 @@ from isaaclab.assets import ArticulationCfg
 from isaaclab.utils import configclass
 from isaaclab_rl.rsl_rl import RslRlMLPModelCfg, RslRlOnPolicyRunnerCfg, RslRlPpoAlgorithmCfg
 
-from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
+from umc.rl.agents import AGENTS, BASELINE_PREFIX, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.model_cfg import (
     DistillationCfg,
     UmcBodyTransformerModelCfg,
@@ -138,17 +138,17 @@ SMALL32 = {"embed_dim": 32, "feedforward_dim": 64, "num_layers": 2}
 SMALL64 = {"embed_dim": 64, "feedforward_dim": 128, "num_layers": 2}
 """About six times as fast."""
 
-NETWORKS = {
+_AWARE = {
     "transformer": Network(UmcTransformerModelCfg),
     "mlp": Network(UmcMlpModelCfg),
     "gru": Network(UmcGruModelCfg, critic=UmcMlpModelCfg),
     "transformer_small32": Network(UmcTransformerModelCfg, SMALL32),
     "transformer_small64": Network(UmcTransformerModelCfg, SMALL64),
-    "nm_transformer": Network(UmcTransformerModelCfg, aware=False),
-    "nm_mlp": Network(UmcMlpModelCfg, aware=False),
-    "nm_gru": Network(UmcGruModelCfg, critic=UmcMlpModelCfg, aware=False),
-    "nm_transformer_small32": Network(UmcTransformerModelCfg, SMALL32, aware=False),
-    "nm_transformer_small64": Network(UmcTransformerModelCfg, SMALL64, aware=False),
+}
+
+NETWORKS = {
+    **_AWARE,
+    **{f"{BASELINE_PREFIX}{name}": dataclasses.replace(network, aware=False) for name, network in _AWARE.items()},
     "body_transformer": Network(UmcBodyTransformerModelCfg, aware=False, graph=True),
     "mt_ftc": Network(
         UmcMultiTaskModelCfg,

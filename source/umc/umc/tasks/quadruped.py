@@ -66,10 +66,7 @@ class QuadrupedObservationsCfg(LeggedObservationsCfg):
     class CriticCfg(CriticTermsCfg):
         """The same columns with true values, then what start-up randomisation drew."""
 
-        physics = ObsTerm(
-            func=mdp.randomized_physics,
-            params={"asset_cfg": TRUNK, "actuator": "legs"},
-        )
+        physics = ObsTerm(func=mdp.randomized_physics, params={"asset_cfg": TRUNK, "actuator": "legs"})
 
     policy: PolicyCfg = PolicyCfg()
     critic: CriticCfg = CriticCfg()
@@ -84,10 +81,7 @@ class QuadrupedEventsCfg(FaultEventsCfg):
     trunk_com = EventTerm(
         func=lab.randomize_rigid_body_com,
         mode="startup",
-        params={
-            "asset_cfg": TRUNK,
-            "com_range": {"x": (-0.05, 0.15), "y": (-0.1, 0.1), "z": (-0.05, 0.05)},
-        },
+        params={"asset_cfg": TRUNK, "com_range": {"x": (-0.05, 0.15), "y": (-0.1, 0.1), "z": (-0.05, 0.05)}},
     )
     motor_strength = EventTerm(
         func=lab.randomize_actuator_gains,
@@ -144,16 +138,8 @@ class QuadrupedRewardsCfg:
     # Not in A1-Walk. Without these three a policy that saw 1 to 3 million steps on a CPU stood still, or leaned on one
     # diagonal, with its motion in the exploration noise (docs/training_guide.md).
     base_height = RewTerm(func=mdp.height_error_l2, weight=-60.0, params={"target_height": MISSING})
-    trot = RewTerm(
-        func=mdp.diagonal_support,
-        weight=1.0,
-        params={"sensor_cfg": FEET_CONTACT},
-    )
-    uneven_duty = RewTerm(
-        func=mdp.uneven_duty,
-        weight=-2.0,
-        params={"sensor_cfg": FEET_CONTACT, "time_constant": 0.5},
-    )
+    trot = RewTerm(func=mdp.diagonal_support, weight=1.0, params={"sensor_cfg": FEET_CONTACT})
+    uneven_duty = RewTerm(func=mdp.uneven_duty, weight=-2.0, params={"sensor_cfg": FEET_CONTACT, "time_constant": 0.5})
     # The next two are off unless a run asks for them, as the CPU recipes of Stage 2 do (docs/training_guide.md): with
     # narrow tracking a robot with a dead leg gains little by creeping and stands still, and policies walked in circles.
     yaw_drift = RewTerm(func=mdp.yaw_drift, weight=0.0, params={"command_name": "base_velocity", "time_constant": 0.5})
@@ -167,10 +153,7 @@ class QuadrupedTerminationsCfg:
     """A fall, a time-out, or physics gone wrong."""
 
     time_out = DoneTerm(func=lab.time_out, time_out=True)
-    trunk_contact = DoneTerm(
-        func=lab.illegal_contact,
-        params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0},
-    )
+    trunk_contact = DoneTerm(func=lab.illegal_contact, params={"sensor_cfg": TRUNK_CONTACT, "threshold": 1.0})
     non_finite_state = DoneTerm(func=mdp.non_finite_state)
 
 

@@ -15,12 +15,7 @@ from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE
 from umc.tasks.base import ActorTermsCfg, FaultyJoints, friction_event, payload_event
 from umc.tasks.bodies import BodyNamesCfg
 from umc.tasks.ppo import RobotAgents
-from umc.tasks.quadruped import (
-    QuadrupedEnvCfg,
-    QuadrupedEventsCfg,
-    QuadrupedObservationsCfg,
-    forward_command,
-)
+from umc.tasks.quadruped import QuadrupedEnvCfg, QuadrupedEventsCfg, QuadrupedObservationsCfg, forward_command
 
 STANDING_HEIGHT = 0.24
 """Height of the base that the height term asks for [m] (solo_gym); that of the default pose."""
