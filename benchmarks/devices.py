@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,10 +24,8 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import torch
-from envs import ENGINES
-from soak import ROBOTS
+from common import ENGINES, ROBOTS, positive, run_and_exit, stage2_cfg
 from umc.evaluation import devices
-from umc.utils.cli import run_main
 from umc.utils.console import ignore_known_warnings, quiet
 
 if TYPE_CHECKING:
@@ -220,13 +216,9 @@ CHANGES = {change.__name__: change for change in (*ROUNDING, *DEFECTS)}
 
 def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     """Make the environment of a recording."""
-    import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 
-    registered = load_cfg_from_registry(f"UMC-{args.robot}-Stage2", "env_cfg_entry_point")
-    cfg: Any = resolve_presets(registered, [args.engine, "flat"])
-    cfg.sim.device = "cpu"
+    cfg = stage2_cfg(args.robot, args.engine, args.num_envs)
     devices.make_repeatable(cfg, ledger)
     cfg.scene.num_envs = args.num_envs
     return ManagerBasedRLEnv(cfg)
@@ -299,16 +291,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--robot", choices=ROBOTS, default=ROBOTS[0])
     add("--engine", choices=ENGINES, default=ENGINES[0])
-    add("--num_envs", type=int, default=devices.RECORDED_ENVS)
+    add("--num_envs", type=positive, default=devices.RECORDED_ENVS)
     add("--episode", type=int, default=devices.EPISODE, help="env steps of an episode")
-    add("--episodes", type=int, default=devices.EPISODES)
+    add("--episodes", type=positive, default=devices.EPISODES)
     add("--changes", nargs="+", choices=list(CHANGES), default=list(CHANGES))
     args = parser.parse_args(argv)
-    if args.episode < devices.EPISODE or min(args.num_envs, args.episodes) < 1:
-        parser.error(f"--num_envs and --episodes are at least 1, --episode at least {devices.EPISODE}")
+    if args.episode < devices.EPISODE:
+        parser.error(f"--episode has to be at least {devices.EPISODE}")
     return args
 
 
 if __name__ == "__main__":
-    status = run_main(main, sys.argv[1:])
-    os._exit(status)  # the teardown of an engine may hang
+    run_and_exit(main)

@@ -20,16 +20,15 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from common import ENGINES, clock_name, clock_of, positive
 from ratios import add_json_flag, save, spread
 from solver_flags import add_solver_flags, set_solver, solver_flags
 
 ROBOTS = ("A1", "H1", "G1", "Solo8")
-ENGINES = ("newton_mjwarp", "ovphysx")
 TASKS = ("stock", "UMC")
 TARGET = 0.9
 """Least share of the stock task's env steps per second that UMC allows itself [-]."""
@@ -105,8 +104,7 @@ def serve(task: str, args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    is_cuda = "cuda" in args.device
-    clock = time.perf_counter if is_cuda else time.process_time
+    clock = clock_of(args.device)
     env = make_env(task, args.robots[0], args)
     groups = [name for name in ("policy", "joint_mask", "fault_flag") if name in env.observation_manager.group_obs_dim]
 
@@ -124,8 +122,6 @@ def serve(task: str, args: argparse.Namespace) -> None:
     def block(steps: int) -> dict[str, float]:
         nonlocal observations
         ended = torch.zeros((), device=env.device)
-        if is_cuda:
-            torch.cuda.synchronize()
         start = clock()
         for _ in range(steps):
             with torch.inference_mode():
@@ -133,8 +129,6 @@ def serve(task: str, args: argparse.Namespace) -> None:
                 action += NOISE * torch.randn_like(action)
             observations, _, terminated, timed_out, _ = env.step(action.clone())
             ended += (terminated | timed_out).sum()
-        if is_cuda:
-            torch.cuda.synchronize()
         return {"seconds": clock() - start, "ended": float(ended)}
 
     block(WARM_UP)
@@ -211,22 +205,20 @@ def main() -> None:
     add = parser.add_argument
     add("--robots", nargs="+", choices=ROBOTS, default=ROBOTS)
     add("--engines", nargs="+", choices=ENGINES, default=ENGINES)
-    add("--num_envs", nargs="+", type=int, default=[64, 256], help="numbers of envs")
+    add("--num_envs", nargs="+", type=positive, default=[64, 256], help="numbers of envs")
     add("--device", default="cpu", help="cpu or cuda")
-    add("--rounds", type=int, default=5, help="pairs of blocks")
-    add("--steps", type=int, default=20, help="env steps of a block")
+    add("--rounds", type=positive, default=5, help="pairs of blocks")
+    add("--steps", type=positive, default=20, help="env steps of a block")
     add_solver_flags(parser)
     add_json_flag(parser)
     add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     add("--child", choices=TASKS, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if min(*args.num_envs, args.rounds, args.steps) < 1:
-        parser.error("--num_envs, --rounds and --steps must be at least 1")
     if args.child:
         serve(args.child, args)
         os._exit(0)  # the teardown of an engine may hang
-    clock = "wall time" if "cuda" in args.device else "processor time"
-    print(f"{args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} env steps; target {TARGET:.2f}\n")
+    blocks = f"{args.rounds} pairs of blocks of {args.steps} env steps"
+    print(f"{args.device}, {clock_name(args.device)}, {blocks}; target {TARGET:.2f}\n")
     print("| robot | engine | envs | stock [env-steps/s] | UMC | UMC / stock: median (min to max) | ", end="")
     print("episodes ended per 1,000 env steps: stock, UMC |\n|---|---|---:|---:|---:|---|---|", flush=True)
     saved = {}

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common import positive
 from umc.rl.pretrained import pretrained_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +49,7 @@ def main() -> None:
     add("--num_envs", type=int, default=240, help="robots of the protocol's 24 cells together; a multiple of 24")
     add("--steps", type=int, default=150, help="env steps of an episode")
     add("--launches", type=int, default=3, help="single launches that are timed, of 24")
-    add("--rounds", type=int, default=3, help="pairs of an evaluation and a bare rollout")
+    add("--rounds", type=positive, default=3, help="pairs of an evaluation and a bare rollout")
     add("--physics", default="newton_mjwarp", help="engine preset")
     add("--checkpoint", type=Path, default=POLICY, help="policy of A1")
     add("--child", type=Path, help=argparse.SUPPRESS)

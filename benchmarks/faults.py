@@ -16,18 +16,16 @@ import argparse
 import json
 import os
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from ratios import add_json_flag, run_apart, save, spread
+from common import ENGINES, Timers, clock_name, clock_of, positive, run_apart, stage2_cfg
+from ratios import add_json_flag, save, spread
 
 if TYPE_CHECKING:
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
-
-ENGINES = ("newton_mjwarp", "ovphysx")
 
 KINDS = (
     *("rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
@@ -69,37 +67,19 @@ TARGETS = {STEADY: 1.05, CHURN: 1.15}
 Call = Callable[..., Any]
 
 
-def clock_of(device: str) -> Callable[[], float]:
-    """Return the clock that counts on a device [s]."""
-    return time.perf_counter if "cuda" in device else time.process_time
+def without_waiting(func: Call) -> Call:
+    """Return a function that raises an error if it makes the host wait for the GPU."""
 
-
-class Timed:
-    """A fault term or its replacement, timed; on request it must not make the host wait for the GPU."""
-
-    def __init__(
-        self, term: Call, func: Call, part: str, seconds: dict[str, float], clock: Call, is_watched: bool
-    ) -> None:
-        self._term, self._func, self._clock = term, func, clock
-        self._part, self._seconds, self._is_watched = part, seconds, is_watched
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the term."""
-        return getattr(self._term, name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the term and add the time to its part's."""
+    def watched(*args: Any, **kwargs: Any) -> Any:
         import torch
 
-        start = self._clock()
-        if self._is_watched:
-            torch.cuda.set_sync_debug_mode("error")
+        torch.cuda.set_sync_debug_mode("error")
         try:
-            return self._func(*args, **kwargs)
+            return func(*args, **kwargs)
         finally:
-            if self._is_watched:
-                torch.cuda.set_sync_debug_mode("default")
-            self._seconds[self._part] += self._clock() - start
+            torch.cuda.set_sync_debug_mode("default")
+
+    return watched
 
 
 class Switch:
@@ -110,8 +90,7 @@ class Switch:
         from umc.mdp.observations import group_terms
 
         self.env = env
-        self.seconds: dict[str, float] = defaultdict(float)
-        self._clock, self._is_watched = clock_of(env.device), is_watched
+        self.timers, self._is_watched = Timers(env.device), is_watched
         self._pairs: list[tuple[Any, Call, Call]] = []
 
         def plain_sensor(env: Any, func: Call, noise: Any = None, **kwargs: Any) -> torch.Tensor:
@@ -138,17 +117,15 @@ class Switch:
 
             self._newton, self._graph = cast(Any, NewtonManager), None  # no public way to solver and graph
             # UMC's part of Newton's step; a captured graph runs no Python, so that nothing is timed there
-            control = self._newton._solver.mjw_model.callback.control
-            self._control = self._timed("speed rows", control, watch=False)
-            self._newton._solver.mjw_model.callback.control = self._control
+            callback = self._newton._solver.mjw_model.callback
+            callback.control = self._control = self.timers.timed("speed rows", callback.control)
 
     def _replace(self, cfg: Any, part: str, plain: Call) -> None:
         """Replace a term of a manager's cfg in blocks without faults."""
-        off = Timed(cfg.func, plain, part, self.seconds, self._clock, is_watched=False)
-        self._pairs.append((cfg, self._timed(part, cfg.func), off))
+        self._pairs.append((cfg, self._timed(part, cfg.func), self.timers.timed(part, plain, cfg.func)))
 
-    def _timed(self, part: str, func: Call, watch: bool = True) -> Timed:
-        return Timed(func, func, part, self.seconds, self._clock, self._is_watched and watch)
+    def _timed(self, part: str, func: Call) -> Any:
+        return self.timers.timed(part, without_waiting(func) if self._is_watched else func, func)
 
     def turn(self, on: bool) -> None:
         """Restore the fault terms or remove them."""
@@ -170,16 +147,10 @@ class Switch:
 
 def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
     """Make A1's Stage 2 with every kind of fault."""
-    import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import resolve_presets
     from umc import mdp
-    from umc.tasks.a1 import A1Stage2EnvCfg
-    from umc.terrains import FLAT_GROUND_CFG
 
-    cfg: Any = resolve_presets(A1Stage2EnvCfg(), [physics, "flat"])
-    cfg.scene.terrain = FLAT_GROUND_CFG
-    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
+    cfg = stage2_cfg("A1", physics, num_envs, device)
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
     cfg.events.faults.params = {"scenario": SCENARIOS, "severity": SEVERITY, "onset": ONSET}
     for name in ("trunk_contact", "orientation", "height"):  # a fallen robot stays in its block
@@ -203,7 +174,6 @@ def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed:
     """Return the time of each of some steps [s]; seed of start, noise and actions."""
     import torch
 
-    is_cuda = "cuda" in env.device
     clock = clock_of(env.device)
     torch.manual_seed(seed)
     switch.turn(on=True)
@@ -216,14 +186,10 @@ def run_block(env: ManagerBasedRLEnv, switch: Switch, case: str, on: bool, seed:
     taken = []
     for number in range(ONSET + WARM_UP + steps):
         if number == ONSET + WARM_UP:
-            switch.seconds.clear()
+            switch.timers.seconds.clear()
         action = 0.3 * torch.randn(env.num_envs, 12, generator=generator).to(env.device)
-        if is_cuda:
-            torch.cuda.synchronize()
         start = clock()
         env.step(action)
-        if is_cuda:
-            torch.cuda.synchronize()
         taken.append(clock() - start)
     return taken[-steps:]
 
@@ -250,7 +216,7 @@ def measure(physics: str, num_envs: int, device: str, rounds: int, steps: int) -
                 taken = run_block(env, switch, case, on, seed=number, steps=steps)
                 if number > 0:
                     medians[on].append(statistics.median(taken))
-                    for part, seconds in switch.seconds.items():
+                    for part, seconds in switch.timers.seconds.items():
                         parts[part] += (seconds if on else -seconds) / rounds / steps
         measured[case] = {
             "ratios": [on / off for off, on in zip(medians[False], medians[True], strict=True)],
@@ -270,22 +236,20 @@ def measure_apart(physics: str, args: argparse.Namespace) -> dict[str, dict[str,
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--num_envs", type=int, default=1024, help="envs")
+    parser.add_argument("--num_envs", type=positive, default=1024, help="envs")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="physics engines")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--rounds", type=int, default=5, help="pairs of blocks that count")
-    parser.add_argument("--steps", type=int, default=6, help="timed steps of a block")
+    parser.add_argument("--rounds", type=positive, default=5, help="pairs of blocks that count")
+    parser.add_argument("--steps", type=positive, default=6, help="timed steps of a block")
     parser.add_argument("--child", choices=ENGINES, help=argparse.SUPPRESS)
     add_json_flag(parser)
     args = parser.parse_args()
-    if min(args.num_envs, args.rounds, args.steps) < 1:
-        parser.error("--num_envs, --rounds and --steps must be at least 1")
     if args.child:
         measured = measure(args.child, args.num_envs, args.device, args.rounds, args.steps)
         print("\n" + json.dumps(measured), flush=True)
         os._exit(0)  # the teardown of an engine may hang
-    clock = "wall time" if "cuda" in args.device else "processor time"
-    print(f"{args.num_envs} A1, {args.device}, {clock}, {args.rounds} pairs of blocks of {args.steps} steps\n")
+    blocks = f"{args.rounds} pairs of blocks of {args.steps} steps"
+    print(f"{args.num_envs} A1, {args.device}, {clock_name(args.device)}, {blocks}\n")
     print("| engine | case | without [ms] | with [ms] | ratio: median (min to max) | target | UMC's own code [ms] |")
     print("|---|---|---:|---:|---|---:|---|")
     saved = {}

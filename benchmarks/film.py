@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common import positive
 from ratios import add_json_flag, save, spread
 
 
@@ -69,11 +70,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", default="pretrained:a1_mlp_stage2", help="policy that is filmed")
     parser.add_argument("--steps", type=int, default=200, help="env steps of a take")
-    parser.add_argument("--rounds", type=int, default=3, help="pairs of a take and a bare rollout")
+    parser.add_argument("--rounds", type=positive, default=3, help="pairs of a take and a bare rollout")
     add_json_flag(parser)
     args = parser.parse_args()
-    if args.steps < 2 or args.rounds < 1:
-        parser.error("--steps must be at least 2, --rounds at least 1")
+    if args.steps < 2:
+        parser.error("--steps must be at least 2")
     bare, takes, writing = measure(args)
     found = {
         "take": [take / one for take, one in zip(takes, bare, strict=True)],

@@ -15,7 +15,8 @@ import statistics
 import time
 from typing import Any
 
-from ratios import add_json_flag, run_apart, save, spread
+from common import positive, run_apart
+from ratios import add_json_flag, save, spread
 
 SORTS = ("unpatched", "patched")
 
@@ -52,12 +53,12 @@ def main() -> None:
     """Print the shares and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--sort", choices=SORTS, help=argparse.SUPPRESS)
     add_json_flag(parser)
     args = parser.parse_args()
-    if args.seconds <= 0.0 or args.rounds < 1:
-        parser.error("--seconds has to be above 0, --rounds at least 1")
+    if args.seconds <= 0.0:
+        parser.error("--seconds has to be above 0")
     if args.sort:
         print(f"\n{measure(args.sort, args.seconds)}", flush=True)
         os._exit(0)  # the teardown of an engine may hang

@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import umc.tasks  # noqa: F401 - registers the ids
+from common import positive
 from isaaclab.utils import to_dict
 from isaaclab_rl.rsl_rl.utils import check_rsl_rl_version, handle_deprecated_rsl_rl_cfg
 from isaaclab_tasks.utils import load_cfg_from_registry
@@ -174,13 +175,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", nargs="+", default=["mlp", "transformer_small32", "transformer"])
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=positive, default=torch.get_num_threads())
+    parser.add_argument("--rounds", type=positive, default=3)
     parser.add_argument("--profile", action="store_true", help="also print which operations the time goes into")
     add_json_flag(parser)
     args = parser.parse_args()
-    if args.threads < 1 or args.rounds < 1:
-        parser.error("--threads and --rounds must be at least 1")
     torch.set_num_threads(args.threads)
     print(f"{NUM_ENVS} envs x {STEPS} steps, {EPOCHS} epochs, {args.threads} threads, {args.rounds} rounds\n")
     print("| agent | variant | update [s] | x first variant | x bare products: median (min to max) |")

@@ -20,6 +20,7 @@ from statistics import mean, stdev
 from typing import Any, cast
 
 import torch
+from common import positive
 from isaaclab_rl.rsl_rl import (
     RslRlMLPModelCfg,
     RslRlOnPolicyRunnerCfg,
@@ -163,11 +164,11 @@ def train(dead_joints_move: bool, living_only: bool, iterations: int, seed: int)
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--iterations", type=int, default=40)
+    parser.add_argument("--iterations", type=positive, default=40)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    if args.iterations < 1 or args.seeds < 2:
-        parser.error("--iterations must be at least 1, --seeds at least 2")
+    if args.seeds < 2:
+        parser.error("--seeds must be at least 2")
     print(f"{args.iterations} iterations, {args.seeds} seeds: mean and standard deviation of the mean action's error\n")
     print("| joints with dead sensors | PPO counts | error, living joints | error, dead joints |\n|---|---|---:|---:|")
     for dead_joints_move in (True, False):

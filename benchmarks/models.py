@@ -27,6 +27,7 @@ from typing import Any, cast
 import onnxruntime
 import torch
 import torch.nn.functional as F
+from common import clock_of, positive
 from ratios import add_json_flag, save
 from torch import Tensor, nn
 from umc.models import BodyTransformer, BodyTransformerCfg, JointLayout, MaskedMlp, MaskedTransformer, TransformerCfg
@@ -216,11 +217,7 @@ def print_speed(
 
 def print_cuda(networks: dict[str, nn.Module], batches: list[int], rounds: int) -> None:
     """Print forward and backward on a GPU: precisions, eager, compiled and as a CUDA graph."""
-
-    def clock() -> float:
-        torch.cuda.synchronize()
-        return time.perf_counter()
-
+    clock = clock_of("cuda")
     print(f"\nForward + backward, {torch.cuda.get_device_name()}, torch {torch.__version__}, best of {rounds}\n")
     print("| batch | precision | what | mode | time [ms] | peak memory [MiB] |\n|---:|---|---|---|---:|---:|")
     for batch in batches:
@@ -313,15 +310,13 @@ def print_latency(networks: dict[str, nn.Module]) -> None:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, nargs="+", default=[512, 4096, 24576], help="batch sizes")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="torch threads (CPU)")
-    parser.add_argument("--rounds", type=int, default=5, help="turns that count")
+    parser.add_argument("--batch", type=positive, nargs="+", default=[512, 4096, 24576], help="batch sizes")
+    parser.add_argument("--threads", type=positive, nargs="+", default=[1, 2], help="torch threads (CPU)")
+    parser.add_argument("--rounds", type=positive, default=5, help="turns that count")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--public", type=Path, help="clone of github.com/carlosferrazza/BodyTransformer")
     add_json_flag(parser)
     args = parser.parse_args()
-    if min(*args.batch, *args.threads, args.rounds, 1) < 1:
-        parser.error("--batch, --threads and --rounds must be at least 1")
     if args.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no CUDA device here: use --device cpu")
     torch.manual_seed(0)

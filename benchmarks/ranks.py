@@ -19,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from common import positive
 from ratios import save, spread
 
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node")
@@ -56,13 +57,13 @@ def main() -> None:
     add("--robot", default="A1", help="robot whose Stage 1 is trained")
     add("--agent", default="mlp", help="agent of the training")
     add("--processes", type=int, default=2, help="processes that train together")
-    add("--num_envs", type=int, default=256, help="envs of all processes together")
-    add("--iterations", type=int, default=6, help="iterations of each training; the last ones' rate counts most")
-    add("--rounds", type=int, default=3, help="trainings of each setting")
+    add("--num_envs", type=positive, default=256, help="envs of all processes together")
+    add("--iterations", type=positive, default=6, help="iterations of each training; the last ones' rate counts most")
+    add("--rounds", type=positive, default=3, help="trainings of each setting")
     add("--json", type=Path, help="file for the rates of all trainings")
     args = parser.parse_args()
-    if min(args.processes - 1, args.rounds, args.iterations) < 1 or args.num_envs % args.processes:
-        parser.error("--processes must be at least 2 and divide --num_envs; --rounds and --iterations at least 1")
+    if args.processes < 2 or args.num_envs % args.processes:
+        parser.error("--processes must be at least 2 and divide --num_envs")
     several = f"{args.processes} processes, one thread each"
     settings = {REFERENCE: (1, 1), f"one process, {args.processes} threads": (1, args.processes)}
     settings[several] = (args.processes, 1)

@@ -1,15 +1,12 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ratios that benchmarks measure, some in processes of their own: how they are saved, shown and compared."""
+"""Ratios that benchmarks measure: how they are saved, shown and compared."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,16 +22,6 @@ SLOWER = 1.1
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag of :func:`save`."""
     parser.add_argument("--json", type=Path, help="file for the ratios of all rounds")
-
-
-def run_apart(what: str, script: str, arguments: Sequence[str]) -> str:
-    """Run a benchmark in a process of its own; return the last line that it prints, or end with its output."""
-    command = [sys.executable, str(Path(script).resolve()), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if child.returncode != 0:
-        sys.exit(f"{what} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
-    return child.stdout.splitlines()[-1]
 
 
 def save(path: Path | None, ratios: Mapping[str, Sequence[float]]) -> None:

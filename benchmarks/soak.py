@@ -17,27 +17,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import sys
 import tempfile
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from common import ROBOTS, positive, run_and_exit, stage2_cfg
 from soak_checks import GRACE, OVERSHOOT, SPEEDING, Findings, Segment, compare
 from solver_flags import add_solver_flags, set_solver
-from solver_room import SolverRoom
 from umc.faults import read_ledger, training_faults
 from umc.mdp.actions import step_physics_one_by_one
 from umc.utils.console import ignore_known_warnings, progress_bar, quiet
-from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
-
-ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
-"""Robots as they stand in the task ids."""
 
 TARGET_SIZE = 1.5
 """Standard deviation of the joint targets around the default pose [rad]: many lie far outside of a joint's range."""
@@ -78,6 +72,9 @@ TIMES = {"num_faults": (1, 2), "onset_range": (1, 25), "duration": (1, 40), "per
 
 SHOWN = 20
 """Violations that are printed."""
+
+HARMLESS = {"ITERATIONS", "LS_ITERATIONS"}
+"""Flags of a solver that stopped at its limit of iterations: no memory was short, and it prints nothing."""
 
 
 class Meter:
@@ -151,6 +148,38 @@ class Meter:
         self._sums["too_fast"][envs] = 0.0
 
 
+class SolverRoom:
+    """How many rows and contacts Newton's solver needs, and whether there ever was too little room for them.
+
+    The solver raises a flag wherever it prints an overflow message; the flag cannot get lost in a pipe.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        from isaaclab_newton.physics import NewtonManager
+
+        manager: Any = NewtonManager
+        self._data, self._num_envs = manager._solver.mjw_data, num_envs  # no public way to the solver
+        self._rows = self._contacts = self._flags = 0
+
+    def measure(self) -> None:
+        """Measure after a physics step."""
+        data = self._data
+        self._rows = max(self._rows, int(data.nefc.numpy().max()))
+        self._contacts = max(self._contacts, int(data.nacon.numpy().max()))
+        self._flags |= int(np.bitwise_or.reduce(data.overflow.numpy()))
+
+    def report(self, findings: Findings) -> None:
+        """Add what was measured to the findings."""
+        from mujoco_warp._src.types import OverflowType  # not public
+
+        findings.worst["rows in the fullest env"] = self._rows
+        findings.worst["rows that fit (njmax)"] = int(self._data.njmax)
+        findings.worst["contacts per env, all envs together"] = self._contacts / self._num_envs
+        findings.worst["contacts that fit (nconmax)"] = int(self._data.naconmax) / self._num_envs
+        flags = {str(flag.name) for flag in OverflowType if flag & self._flags}
+        findings.violations.extend(f"all envs: Newton's solver overflowed: {flag}" for flag in sorted(flags - HARMLESS))
+
+
 def engine_limits(env: ManagerBasedRLEnv) -> dict[str, torch.Tensor]:
     """Return copies of what faults may change and resets must restore, by name. Shapes begin with (E, J)."""
     import warp as wp
@@ -195,15 +224,12 @@ def severities(robot: str) -> dict[str, Any]:
 
 def make_env(args: argparse.Namespace, ledger: Path) -> ManagerBasedRLEnv:
     """Make a robot's Stage 2 environment with all kinds of faults."""
-    import umc.tasks  # noqa: F401
     from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
     from umc import mdp
 
-    task = load_cfg_from_registry(f"UMC-{args.robot}-Stage2", "env_cfg_entry_point")
-    cfg: Any = resolve_presets(task, [args.physics, args.terrain])
+    cfg = stage2_cfg(args.robot, args.physics, args.num_envs, terrain=args.terrain)
+    cfg.seed = args.seed
     set_solver(cfg, args)
-    cfg.scene.num_envs, cfg.sim.device, cfg.seed = args.num_envs, "cpu", args.seed
     cfg.episode_length_s = EPISODE * cfg.sim.dt * cfg.decimation
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
     mdp.add_imu_sensors(cfg)
@@ -273,9 +299,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     add("--robot", choices=ROBOTS, default=ROBOTS[0])
     add("--physics", choices=list(OVERSHOOT), default="newton_mjwarp")
     add("--terrain", choices=("flat", "perlin"), default="flat", help="ground; A1 alone has perlin tracks")
-    add("--episodes", type=int, default=4096, help="env episodes")
-    add("--steps", type=int, help="env steps of each robot, in place of --episodes")
-    add("--num_envs", type=int, default=64)
+    add("--episodes", type=positive, default=4096, help="env episodes")
+    add("--steps", type=positive, help="env steps of each robot, in place of --episodes")
+    add("--num_envs", type=positive, default=64)
     add("--seed", type=int, default=0)
     add("--ledger", type=Path, help="where to keep the ledger")
     add("--json", type=Path, help="where to write the findings")
@@ -283,13 +309,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.terrain != "flat" and args.robot != "A1":
         parser.error(f"--terrain {args.terrain}: {args.robot} has no tracks; A1 has")
-    if min(args.episodes, args.num_envs, 1 if args.steps is None else args.steps) < 1:
-        parser.error("--episodes, --steps and --num_envs have to be at least 1")
     return args
 
 
-def main(args: argparse.Namespace) -> int:
+def main(argv: list[str]) -> int:
     """Run the soak; return 1 if anything was violated, else 0."""
+    args = parse(argv)
     torch.set_num_threads(1)
     path = args.ledger or Path(tempfile.mkdtemp()) / "ledger.jsonl"
     findings = Findings(OVERSHOOT[args.physics])
@@ -315,15 +340,4 @@ def main(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    flags, status = parse(sys.argv[1:]), 3
-    try:
-        status = main(flags)
-    except UmcError as error:
-        print(f"error: {error}", file=sys.stderr)
-        status = 2
-    finally:
-        if status == 3:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)  # the teardown of an engine may hang
+    run_and_exit(main)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 
-from envs import ENGINES, ROBOTS, Child
+from common import ENGINES, positive
+from envs import ROBOTS, Child
 from ratios import spread
 from solver_flags import NEWTON, PHYSX
 
@@ -58,13 +58,11 @@ def main() -> None:
     add("--robots", nargs="+", choices=ROBOTS, default=ROBOTS)
     add("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     add("--variants", nargs="+", help="settings in place of the usual ones, for example njmax=300; see soak.py --help")
-    add("--num_envs", type=int, default=64)
+    add("--num_envs", type=positive, default=64)
     add("--device", default="cpu", help="cpu or cuda")
-    add("--rounds", type=int, default=5, help="blocks of every variant")
-    add("--steps", type=int, default=20, help="env steps of a block")
+    add("--rounds", type=positive, default=5, help="blocks of every variant")
+    add("--steps", type=positive, default=20, help="env steps of a block")
     args = parser.parse_args()
-    if min(args.num_envs, args.rounds, args.steps) < 1:
-        parser.error("--num_envs, --rounds and --steps must be at least 1")
     for engine in args.engines:
         known = (*(NEWTON if engine == "newton_mjwarp" else PHYSX), "armature")
         for variant in args.variants or ():
@@ -79,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

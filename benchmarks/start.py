@@ -19,6 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from common import positive
 from ratios import save
 
 UMC = ("-m", "umc")
@@ -52,7 +53,7 @@ def processor_time(arguments: tuple[str, ...], folder: str) -> float:
 def main() -> None:
     """Measure all programs in turns, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each program")
+    parser.add_argument("--rounds", type=positive, default=3, help="runs of each program")
     parser.add_argument("--json", type=Path, help="file for the seconds of all runs")
     args = parser.parse_args()
     seconds: dict[str, list[float]] = {name: [] for name in PROGRAMS}

@@ -17,14 +17,12 @@ import argparse
 import json
 import os
 import statistics
-import time
 from collections import defaultdict
 from typing import Any
 
-from ratios import add_json_flag, run_apart, save, spread
+from common import ENGINES, ROBOTS, Timers, clock_of, positive, run_apart, stage2_cfg
+from ratios import add_json_flag, save, spread
 
-ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
-ENGINES = ("newton_mjwarp", "ovphysx")
 TARGET = 1.25
 """Highest ratio that UMC allows itself [-]."""
 
@@ -50,77 +48,45 @@ PARTS = {
 """The methods that an env step consists of; an inner one's time is not the outer one's."""
 
 
-class Timers:
-    """Timers around functions of an environment."""
-
-    def __init__(self, env: Any, terms: bool) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self._clock = time.perf_counter if "cuda" in env.device else time.process_time
-        self._inner = 0.0
-        for part, (owner, names) in PARTS.items():
-            found = getattr(env, owner) if owner else env
-            for name in names:
-                setattr(found, name, self._timed(part, getattr(found, name)))
-        if terms:
-            self._time_terms(env)
-
-    def _time_terms(self, env: Any) -> None:
-        """Time every term; most managers have no public way to all of their terms."""
-        from umc.mdp.observations import group_terms
-
-        sorts = {
-            "reward": env.reward_manager._term_cfgs,
-            "termination": env.termination_manager._term_cfgs,
-            **{f"{mode} event": cfgs for mode, cfgs in env.event_manager._mode_term_cfgs.items()},
-            **{group: group_terms(env, group).values() for group in env.observation_manager.active_terms},
-        }
-        for sort, cfgs in sorts.items():
-            for cfg in cfgs:
-                inner = cfg.params.get("func")
-                name = getattr(cfg.func, "__name__", type(cfg.func).__name__)
-                cfg.func = self._timed(f"{sort}: {name}{f' of {inner.__name__}' if inner else ''}", cfg.func)
-
-    def _timed(self, part: str, func: Any) -> Any:
-        timers = self
-
-        class Timed:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(func, name)
-
-            def __call__(self, *args: Any, **kwargs: Any) -> Any:
-                outer, timers._inner = timers._inner, 0.0
-                start = timers._clock()
-                try:
-                    return func(*args, **kwargs)
-                finally:
-                    taken = timers._clock() - start
-                    timers.seconds[part] += taken - timers._inner
-                    timers._inner = outer + taken
-
-        return Timed()
+def time_parts(env: Any, timers: Timers) -> None:
+    """Time the parts of an env step."""
+    for part, (owner, names) in PARTS.items():
+        found = getattr(env, owner) if owner else env
+        for name in names:
+            setattr(found, name, timers.timed(part, getattr(found, name)))
 
 
-def make_env(robot: str, engine: str, num_envs: int, device: str) -> Any:
-    """Make the environment."""
-    import umc.tasks  # noqa: F401
-    from isaaclab.envs import ManagerBasedRLEnv
-    from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
+def time_terms(env: Any, timers: Timers) -> None:
+    """Time every term; most managers have no public way to all of their terms."""
+    from umc.mdp.observations import group_terms
 
-    cfg: Any = load_cfg_from_registry(f"UMC-{robot}-Stage2", "env_cfg_entry_point")
-    cfg = resolve_presets(cfg, [engine, "flat"])
-    cfg.scene.num_envs, cfg.sim.device, cfg.seed = num_envs, device, 1
-    return ManagerBasedRLEnv(cfg)
+    sorts = {
+        "reward": env.reward_manager._term_cfgs,
+        "termination": env.termination_manager._term_cfgs,
+        **{f"{mode} event": cfgs for mode, cfgs in env.event_manager._mode_term_cfgs.items()},
+        **{group: group_terms(env, group).values() for group in env.observation_manager.active_terms},
+    }
+    for sort, cfgs in sorts.items():
+        for cfg in cfgs:
+            inner = cfg.params.get("func")
+            name = getattr(cfg.func, "__name__", type(cfg.func).__name__)
+            cfg.func = timers.timed(f"{sort}: {name}{f' of {inner.__name__}' if inner else ''}", cfg.func)
 
 
 class Blocks:
     """Blocks of steps of one environment."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._env = make_env(args.robots[0], args.engine, args.num_envs[0], args.device)
+        from isaaclab.envs import ManagerBasedRLEnv
+
+        cfg = stage2_cfg(args.robots[0], args.engine, args.num_envs[0], args.device)
+        self._env: Any = ManagerBasedRLEnv(cfg)
         self._env.reset()
-        self._steps = args.steps
-        self._is_cuda = "cuda" in args.device
-        self.timers = Timers(self._env, args.terms)
+        self._steps, self._now = args.steps, clock_of(args.device)
+        self.timers = Timers(args.device)
+        time_parts(self._env, self.timers)
+        if args.terms:
+            time_terms(self._env, self.timers)
 
     def _bare(self, action: Any) -> None:
         self._env.action_manager.process_action(action)
@@ -129,13 +95,6 @@ class Blocks:
         # as in an env step: some engines take all physics steps in one call
         for _ in range(1 if self._env._physics_handles_decimation else self._env.cfg.decimation):
             self._env.sim.step(render=False)
-
-    def _now(self) -> float:
-        import torch
-
-        if self._is_cuda:
-            torch.cuda.synchronize()
-        return time.perf_counter() if self._is_cuda else time.process_time()
 
     def run(self, sort: str, seed: int) -> float:
         """Return the time of an env step [s], ``whole`` or ``bare``; the steps before are whole ones in both."""
@@ -187,16 +146,14 @@ def main() -> None:
     add = parser.add_argument
     add("--robots", nargs="+", choices=ROBOTS, default=("A1", "G1"))
     add("--engines", nargs="+", choices=ENGINES, default=("ovphysx",))
-    add("--num_envs", nargs="+", type=int, default=[256, 1024], help="numbers of envs")
+    add("--num_envs", nargs="+", type=positive, default=[256, 1024], help="numbers of envs")
     add("--device", default="cpu", help="cpu or cuda")
-    add("--rounds", type=int, default=5, help="pairs of blocks that count")
-    add("--steps", type=int, default=10, help="timed env steps of a block")
+    add("--rounds", type=positive, default=5, help="pairs of blocks that count")
+    add("--steps", type=positive, default=10, help="timed env steps of a block")
     add("--terms", action="store_true", help="time every term of the managers; the timers cost a little, too")
     add("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     add_json_flag(parser)
     args = parser.parse_args()
-    if min(*args.num_envs, args.rounds, args.steps) < 1:
-        parser.error("--num_envs, --rounds and --steps must be at least 1")
     if args.engine:
         print("\n" + json.dumps(measure(args)), flush=True)
         os._exit(0)  # the teardown of an engine may hang
