@@ -8,10 +8,12 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +21,9 @@ ROBOTS = ("A1", "Go2", "H1", "G1", "Solo8")
 """Robots as they stand in the task ids."""
 
 ENGINES = ("newton_mjwarp", "ovphysx")
+
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+"""Environment of a child."""
 
 
 def stage2_cfg(robot: str, engine: str, num_envs: int, device: str = "cpu", terrain: str = "flat") -> Any:
@@ -88,11 +93,38 @@ class Timers:
         return Timed()
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a program took."""
+
+    wall: float
+    """Wall time [s]."""
+    processor: float
+    """Processor time of it and its children, user and system [s]."""
+    peak: int
+    """Largest resident size of one of its processes [byte]."""
+
+
+def usage_of(command: Sequence[str], folder: str, statuses: Sequence[int] = (0,)) -> Usage:
+    """Run Python with some arguments in a folder, with one thread; return what it took, or end with its output."""
+    with tempfile.TemporaryFile("w+") as output:
+        start = time.monotonic()
+        child = subprocess.Popen(
+            [sys.executable, *command], cwd=folder, env=ONE_THREAD, stdout=output, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.monotonic() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in statuses:
+            output.seek(0)
+            sys.exit(f"{' '.join(command)} ended with {child.returncode}:\n{output.read()[-2000:]}")
+    return Usage(wall, usage.ru_utime + usage.ru_stime, 1024 * usage.ru_maxrss)  # Linux counts in KiB
+
+
 def run_apart(what: str, script: str, arguments: Sequence[str]) -> str:
     """Run a benchmark in a process of its own; return the last line that it prints, or end with its output."""
     command = [sys.executable, str(Path(script).resolve()), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    child = subprocess.run(command, capture_output=True, text=True, env=ONE_THREAD, check=False)
     if child.returncode != 0:
         sys.exit(f"{what} failed:\n{child.stdout[-3000:]}{child.stderr[-3000:]}")
     return child.stdout.splitlines()[-1]

@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from common import ENGINES, clock_name, clock_of, positive
+from common import ENGINES, ONE_THREAD, clock_name, clock_of, positive
 from ratios import add_json_flag, save, spread
 from solver_flags import add_solver_flags, set_solver, solver_flags
 
@@ -149,7 +149,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env=ONE_THREAD,
         )
 
     def answer(self) -> Any:
@@ -173,29 +173,35 @@ class Child:
         self._process.wait()
 
 
+def run_in_turns(programs: dict[str, tuple[str, list[str]]], rounds: int, steps: int) -> dict[str, list[Any]]:
+    """Let processes, each a task and flags, run blocks in turns; return their answers by name."""
+    children: dict[str, Child] = {}
+    answers: dict[str, list[Any]] = {name: [] for name in programs}
+    try:
+        for name, (task, flags) in programs.items():
+            children[name] = Child(task, flags)
+            children[name].answer()  # one after the other: engines that start together compile the same kernels
+        for number in range(rounds):
+            for name in programs if number % 2 else reversed(programs):
+                answers[name].append(children[name].run(steps))
+    finally:
+        for child in children.values():
+            child.end()
+    return answers
+
+
 def compare(robot: str, engine: str, num_envs: int, args: argparse.Namespace) -> tuple[str, list[float]]:
     """Measure both tasks in turns; return a row of the table and its ratios."""
     flags = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={num_envs}", f"--device={args.device}"]
     flags += solver_flags(args)
-    children = [Child(task, flags) for task in TASKS]
-    try:
-        for child in children:
-            child.answer()
-        rates: dict[str, list[float]] = {task: [] for task in TASKS}
-        ended: dict[str, float] = dict.fromkeys(TASKS, 0.0)
-        for number in range(args.rounds):
-            for child in children if number % 2 else reversed(children):
-                answer = child.run(args.steps)
-                rates[child.task].append(num_envs * args.steps / answer["seconds"])
-                ended[child.task] += answer["ended"]
-    finally:
-        for child in children:
-            child.end()
-    shares = [ours / theirs for ours, theirs in zip(rates["UMC"], rates["stock"], strict=True)]
-    steps = num_envs * args.steps * args.rounds
-    cells = [robot, engine, f"{num_envs:,}", *(f"{statistics.median(rates[task]):,.0f}" for task in TASKS)]
-    cells.append(spread(shares))
-    cells.append(", ".join(f"{1000 * ended[task] / steps:.1f}" for task in TASKS))
+    answers = run_in_turns({task: (task, flags) for task in TASKS}, args.rounds, args.steps)
+    seconds = {task: [one["seconds"] for one in answers[task]] for task in TASKS}
+    shares = [theirs / ours for ours, theirs in zip(seconds["UMC"], seconds["stock"], strict=True)]
+    steps = num_envs * args.steps
+    rates = (steps / statistics.median(seconds[task]) for task in TASKS)
+    ended = (sum(one["ended"] for one in answers[task]) / (steps * args.rounds) for task in TASKS)
+    cells = [robot, engine, f"{num_envs:,}", *(f"{rate:,.0f}" for rate in rates), spread(shares)]
+    cells.append(", ".join(f"{1000 * share:.1f}" for share in ended))
     return "| " + " | ".join(cells) + " |", shares
 
 

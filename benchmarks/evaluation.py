@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import positive
+from common import Usage, positive, usage_of
 from umc.rl.pretrained import pretrained_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,8 +38,8 @@ ONSETS = (10, 11, 12)
 PAPER_STEPS = 750
 """Length of the paper's episodes [env steps]."""
 
-MEGABYTE = 1024
-"""In the kernel's unit of memory [kB]."""
+MEGABYTE = 2**20
+"""In bytes."""
 
 
 def main() -> None:
@@ -73,8 +73,9 @@ def report(options: argparse.Namespace, folder: Path) -> None:
     """Run and print everything, with ``folder`` for temporary files."""
     from umc.evaluation.protocol import protocol_for
 
-    def row(name: str, wall: float, processor: float, peak: float) -> str:
-        return f"| {name} | {wall:.0f} | {wall / steps * 1e3:.2f} | {processor:.0f} | {peak:.0f} |"
+    def row(name: str, took: Usage) -> str:
+        each = took.wall / steps * 1e3
+        return f"| {name} | {took.wall:.0f} | {each:.2f} | {took.processor:.0f} | {took.peak / MEGABYTE:.0f} |"
 
     steps = options.num_envs * options.steps
     together = launch(options, folder / "together", options.num_envs, f"protocol.settings.onset={list(ONSETS)}")
@@ -85,15 +86,18 @@ def report(options: argparse.Namespace, folder: Path) -> None:
         settings = f"{{seed: [{setting.seed}], onset: [{ONSETS[0]}], perlin_seed: [{setting.perlin_seed}]}}"
         arguments = (f"protocol.settings={settings}", "--scenarios", str(scenario))
         singles.append(launch(options, folder / str(number), options.num_envs // len(cells), *arguments))
-    alone = [statistics.mean(single[kind] for single in singles) * len(cells) for kind in range(2)]
+    alone = Usage(
+        len(cells) * statistics.mean(single.wall for single in singles),
+        len(cells) * statistics.mean(single.processor for single in singles),
+        max(single.peak for single in singles),
+    )
     print(f"{options.physics}, {options.num_envs} robots, {options.steps} steps\n")
     print("| | wall [s] | per env-step [ms] | processor [s] | peak memory of a process [MB] |")
     print("| --- | ---: | ---: | ---: | ---: |")
-    print(row("one launch", *together))
-    peak = max(single[2] for single in singles)
-    print(row(f"{len(cells)} launches ({len(singles)} timed)", alone[0], alone[1], peak))
-    faster = [alone[kind] / together[kind] for kind in range(2)]
-    print(f"\nOne launch is {faster[0]:.1f} x faster ({faster[1]:.1f} x in processor time).\n")
+    print(row("one launch", together))
+    print(row(f"{len(cells)} launches ({len(singles)} timed)", alone))
+    faster, less = alone.wall / together.wall, alone.processor / together.processor
+    print(f"\nOne launch is {faster:.1f} x faster ({less:.1f} x in processor time).\n")
     file = folder / "overhead.json"
     subprocess.run([sys.executable, __file__, *sys.argv[1:], "--child", str(file)], check=True, stdout=sys.stderr)
     cost = json.loads(file.read_text())
@@ -107,21 +111,11 @@ def report(options: argparse.Namespace, folder: Path) -> None:
     print(f"Peak memory of that process: {cost['peak']:.0f} MB.")
 
 
-def launch(options: argparse.Namespace, out: Path, num_envs: int, *more: str) -> tuple[float, float, float]:
-    """Return wall time [s], processor time [s] and peak memory [MB] of one ``evaluate.py`` of ``num_envs`` envs."""
-    command = [sys.executable, str(ROOT / "scripts" / "evaluate.py"), "--checkpoint", str(options.checkpoint)]
+def launch(options: argparse.Namespace, out: Path, num_envs: int, *more: str) -> Usage:
+    """Return what one ``evaluate.py`` of ``num_envs`` envs takes."""
+    command = [str(ROOT / "scripts" / "evaluate.py"), "--checkpoint", str(options.checkpoint.resolve())]
     command += ["--num_envs", str(num_envs), "--out", str(out), GROUND, f"physics={options.physics}", "--device", "cpu"]
-    command += [f"protocol.steps={options.steps}", *more]
-    start = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert child.stderr is not None
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.monotonic() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} ended with {child.returncode}: {errors[-500:]}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / MEGABYTE
+    return usage_of([*command, f"protocol.steps={options.steps}", *more], str(out.parent))
 
 
 def overhead(options: argparse.Namespace) -> dict[str, Any]:
@@ -156,7 +150,7 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
             clock = time.process_time()
             rollout.run_faults(env, policy, protocol, feet=feet)
             rounds.append({"start": start, "bare": bare, "steps": time.process_time() - clock - start})
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
         return {"rounds": rounds, "peak": peak}
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from common import usage_of
 from torch import nn
 
 SIZES = (64, 448)
@@ -28,13 +27,7 @@ def peak_bytes(robot: str, engine: str, agent: str, num_envs: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         flags = ["--task", f"UMC-{robot}-Stage1", "--agent", agent, "--device", "cpu", "--logs", folder]
         flags += ["--num_envs", str(num_envs), "--max_iterations", "1", f"physics={engine}"]
-        log = Path(folder) / "log.txt"
-        with log.open("w") as output:
-            child = subprocess.Popen([sys.executable, "-m", "umc", "train", *flags], stdout=output, stderr=output)
-            _, status, usage = os.wait4(child.pid, 0)
-        if status != 0:
-            raise SystemExit(f"the training ended with {status}: {log.read_text()[-2000:]}")
-    return usage.ru_maxrss * 1024  # Linux counts in KiB
+        return usage_of(["-m", "umc", "train", *flags], folder).peak
 
 
 def object_bytes(make: Callable[[], nn.Module], count: int) -> float:

@@ -15,7 +15,7 @@ import argparse
 import statistics
 
 from common import ENGINES, positive
-from envs import ROBOTS, Child
+from envs import ROBOTS, run_in_turns
 from ratios import spread
 from solver_flags import NEWTON, PHYSX
 
@@ -29,24 +29,14 @@ VARIANTS = {
 def measure(robot: str, engine: str, args: argparse.Namespace) -> list[str]:
     """Measure the robot's own settings and all variants in turns; return rows of the table."""
     common = [f"--robots={robot}", f"--engine={engine}", f"--num_envs={args.num_envs}", f"--device={args.device}"]
-    names = ["own", *(args.variants or VARIANTS[engine])]
-    children: list[Child] = []
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    try:
-        for name in names:  # one after the other: engines that start at the same time compile the same kernels
-            children.append(Child("UMC", [*common, *([] if name == "own" else [f"--{name}"])]))
-            children[-1].answer()
-        for number in range(args.rounds):
-            order = list(zip(names, children, strict=True))
-            for name, child in order if number % 2 else reversed(order):
-                seconds[name].append(child.run(args.steps)["seconds"])
-    finally:
-        for child in children:
-            child.end()
+    programs = {"own": ("UMC", common)}
+    programs |= {change: ("UMC", [*common, f"--{change}"]) for change in args.variants or VARIANTS[engine]}
+    answers = run_in_turns(programs, args.rounds, args.steps)
+    seconds = {name: [one["seconds"] for one in found] for name, found in answers.items()}
     rows = []
-    for name in names:
-        shares = [own / other for own, other in zip(seconds["own"], seconds[name], strict=True)]
-        rate = args.num_envs * args.steps / statistics.median(seconds[name])
+    for name, taken in seconds.items():
+        shares = [own / other for own, other in zip(seconds["own"], taken, strict=True)]
+        rate = args.num_envs * args.steps / statistics.median(taken)
         rows.append(f"| {robot} | {engine} | {name.replace('=', ' ')} | {rate:,.0f} | {spread(shares)} |")
     return rows
 

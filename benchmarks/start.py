@@ -12,14 +12,11 @@ without (torch, Newton and Isaac Lab's environments). Usage:
 from __future__ import annotations
 
 import argparse
-import os
-import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from common import positive
+from common import positive, usage_of
 from ratios import save
 
 UMC = ("-m", "umc")
@@ -38,18 +35,6 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 REFERENCE = "import torch, newton, isaaclab.envs"
 
 
-def processor_time(arguments: tuple[str, ...], folder: str) -> float:
-    """Return the processor time of a program and its children, user and system [s]."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # the one that is refused ends with 2
-    found = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, check=False)
-    if found.returncode not in (0, 2):
-        raise SystemExit(f"{' '.join(arguments)} failed: {found.stderr.decode()[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
 def main() -> None:
     """Measure all programs in turns, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -60,7 +45,8 @@ def main() -> None:
     for _ in range(args.rounds):
         for name, arguments in PROGRAMS.items():
             with tempfile.TemporaryDirectory() as folder:
-                seconds[name].append(round(processor_time(arguments, folder), 2))
+                # the one that is refused ends with 2
+                seconds[name].append(round(usage_of(arguments, folder, (0, 2)).processor, 2))
                 print(f"{name}: {seconds[name][-1]:.2f} s", file=sys.stderr, flush=True)
     least = min(seconds[REFERENCE])
     print(f"{'':<38}{'processor time [s]':>20}{'ratio':>8}")

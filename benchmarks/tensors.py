@@ -113,19 +113,24 @@ def storage_bytes(runner: UmcRunner) -> int:
     return sum(found.values())
 
 
+def update_within(runner: UmcRunner, counter: Any) -> None:
+    """Fill the storage and update once, the update alone within a counter."""
+    update = runner.alg.update
+
+    def counted() -> Any:
+        with counter:
+            return update()
+
+    runner.alg.update = counted
+    update_time(runner)
+
+
 def measure(agent: str, num_envs: int, mini_batches: int) -> tuple[int, int, int]:
     """Return the bytes of rollout, update and networks."""
     runner = make_runner(agent, mirror=True, num_envs=num_envs)
     runner.alg.num_mini_batches, runner.alg.num_learning_epochs = mini_batches, 1
-    update = runner.alg.update
     peak = Peak()
-
-    def watched() -> Any:
-        with peak:
-            return update()
-
-    runner.alg.update = watched
-    update_time(runner)
+    update_within(runner, peak)
     weights = [*runner.alg.actor.parameters(), *runner.alg.critic.parameters()]
     networks = 4 * sum(one.numel() * one.element_size() for one in weights)  # with gradients and Adam's two means
     return storage_bytes(runner), peak.bytes, networks
@@ -139,15 +144,8 @@ def operations(agent: str) -> tuple[float, float]:
     with FlopCounterMode(display=False) as acting, torch.inference_mode():
         runner.alg.act(obs)
     runner.alg.num_learning_epochs = 1
-    update = runner.alg.update
     learning = FlopCounterMode(display=False)
-
-    def watched() -> Any:
-        with learning:
-            return update()
-
-    runner.alg.update = watched
-    update_time(runner)
+    update_within(runner, learning)
     return acting.get_total_flops() / count, learning.get_total_flops() / (count * STEPS)
 
 
