@@ -65,7 +65,7 @@ def replay(env: ManagerBasedRLEnv, recording: dict[str, Any], cfg: FilmCfg) -> T
             camera.restart()
             start = pose[:2].cpu()
         before = episode_step
-        if (number + 1) % cfg.every == 0:
+        if number % cfg.every == 0:  # a clip of one step has a frame, too
             camera.follow()
             take.frames.append(camera.render())
             take.moments.append(Moment(number + 1, float((pose[:2].cpu() - start).norm())))
