@@ -42,25 +42,21 @@ def write_mp4(path: Path, frames: Iterable[Frame], fps: float) -> None:
         _encode(part, frames, fps, "libx264", "yuv420p", "-crf", "10")
 
 
-def write_gif(
-    path: Path, frames: Callable[[], Iterable[Frame]], fps: float, width: int, max_bytes: int = MAX_GIF_BYTES
-) -> tuple[int, int, float]:
-    """Write a GIF of a width [px] that repeats for ever, coarser until it has ``max_bytes`` at most.
+def write_gif(path: Path, frames: Callable[[], Iterable[Frame]], fps: float, width: int) -> None:
+    """Write a GIF of a width [px] that repeats for ever, coarser until it has :data:`MAX_GIF_BYTES` at most.
 
-    ``frames`` is called for each of the :data:`GIF_QUALITIES` that is tried, the last of which is returned.
+    ``frames`` is called for each of the :data:`GIF_QUALITIES` that is tried.
     """
     with atomic_path(path, sync=False) as part:
-        for quality in GIF_QUALITIES:
-            every, colors, share = quality
+        for every, colors, share in GIF_QUALITIES:
             filters = (
                 f"fps={fps / every:g},scale={round(width * share)}:-1:flags=lanczos,split[a][b];"
                 f"[a]palettegen=max_colors={colors}:reserve_transparent=0[p];"
                 "[b][p]paletteuse=dither=none:diff_mode=rectangle"
             )
             _encode(part, frames(), fps, "gif", "pal8", "-filter_complex", filters, "-loop", "0")
-            if part.stat().st_size <= max_bytes:
+            if part.stat().st_size <= MAX_GIF_BYTES:
                 break
-    return quality
 
 
 def write_png(path: Path, frame: Frame) -> None:
