@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.evaluation.report.plots import STYLE
-from umc.faults.kinds import KINDS, CommandKind, FaultKind, ImuKind, JointKind, SensorKind
+from umc.faults.kinds import KINDS
 from umc.rendering.layout import Heading, storyboard
 from umc.rendering.writers import write_png
 from umc.rl.pretrained import pretrained_folder
@@ -57,46 +58,56 @@ LENGTH, WIDTH = 12.0, 6.4
 JOINT = "FL_calf_joint"
 """The joint that fails: the knee that swings most."""
 
-EXAMPLES: dict[str, tuple[float, str]] = {
-    "rom": (0.1, "10 % of the range is left"),
-    "effort": (5.0, "at most 5 N m"),
-    "velocity": (3.0, "at most 3 rad/s"),
-    "locked": (0.0, "held where it is"),
-    "power_loss": (0.0, "no torque at all"),
-    "braking": (3.0, "windings shorted, 3 N m s/rad"),
-    "derating": (1.0, "overheats above 1 N m"),
-    "friction": (5.0, "5 N m of dry friction"),
-    "dead": (0.0, "reads 0, the default pose"),
-    "frozen": (0.0, "repeats its last reading"),
-    "bias": (0.3, "reads 0.3 rad too much"),
-    "drift": (0.4, "slips by 0.4 rad/s"),
-    "noise": (0.1, "0.1 rad standard deviation"),
-    "imu_bias": (0.5, "0.5 rad/s off, random axis"),
-    "imu_drift": (0.3, "drifts at 0.3 rad/s"),
-    "imu_frozen": (0.0, "repeats its last reading"),
-    "imu_dead": (0.0, "reads 0"),
-    "dropped": (0.8, "80 % do not arrive"),
-    "delayed": (5.0, "5 steps (0.1 s) late"),
-    "burst_loss": (10.0, "bursts of 10 steps (0.2 s)"),
-    "growing_delay": (0.1, "1 step later every 10"),
-    "backlash": (0.3, "0.3 rad of play"),
+EXAMPLES: dict[str, dict[str, tuple[float, str]]] = {
+    "joint": {
+        "rom": (0.1, "10 % of the range is left"),
+        "effort": (5.0, "at most 5 N m"),
+        "velocity": (3.0, "at most 3 rad/s"),
+        "locked": (0.0, "held where it is"),
+        "power_loss": (0.0, "no torque at all"),
+    },
+    "motor": {
+        "braking": (3.0, "windings shorted, 3 N m s/rad"),
+        "derating": (1.0, "overheats above 1 N m"),
+        "friction": (5.0, "5 N m of dry friction"),
+    },
+    "sensor": {
+        "dead": (0.0, "reads 0, the default pose"),
+        "frozen": (0.0, "repeats its last reading"),
+        "bias": (0.3, "reads 0.3 rad too much"),
+        "drift": (0.4, "slips by 0.4 rad/s"),
+        "noise": (0.1, "0.1 rad standard deviation"),
+    },
+    "imu": {
+        "imu_bias": (0.5, "0.5 rad/s off, random axis"),
+        "imu_drift": (0.3, "drifts at 0.3 rad/s"),
+        "imu_frozen": (0.0, "repeats its last reading"),
+        "imu_dead": (0.0, "reads 0"),
+    },
+    "command": {
+        "dropped": (0.8, "80 % do not arrive"),
+        "delayed": (5.0, "5 steps (0.1 s) late"),
+        "burst_loss": (10.0, "bursts of 10 steps (0.2 s)"),
+        "growing_delay": (0.1, "1 step later every 10"),
+        "backlash": (0.3, "0.3 rad of play"),
+    },
 }
-"""Severity of each kind, in its unit and in words: the paper's for A1 where it has one (effort: that of training)."""
+"""Kinds of each picture with a severity, in its unit and in words: the paper's for A1 where it has one (effort: that of
+training)."""
+
+SEVERITIES = {kind: severity for kinds in EXAMPLES.values() for kind, (severity, _) in kinds.items()}
 
 ONSET, BEFORE, AFTER = 100, 30, 60
 """Env step of the fault, when A1 walks steadily, and env steps that are shown before and after it."""
 
-FIELD = ("braking", "derating", "friction")
-"""Joint faults that have a picture of their own."""
-
-LAYERS: dict[str, tuple[type[FaultKind], str]] = {
-    "joint": (JointKind, "the joint can do less"),
-    "motor": (JointKind, "motor or gearbox fail"),
-    "sensor": (SensorKind, "the sensor reads wrong"),
-    "imu": (ImuKind, "the IMU reads wrong"),
-    "command": (CommandKind, "the command does not reach the joint as sent"),
+HEADLINES = {
+    "joint": f"{JOINT}: the joint can do less",
+    "motor": f"{JOINT}: motor or gearbox fail",
+    "sensor": f"{JOINT}: the sensor reads wrong",
+    "imu": "the IMU reads wrong",
+    "command": f"{JOINT}: the command does not reach the joint as sent",
 }
-"""Pictures: file ``fault_<name>.png``, the kinds on it (:func:`kinds_of`), and a headline."""
+"""Headlines of the pictures ``fault_<name>.png``."""
 
 CURVES_OF = {
     "imu": (("position", "speed", "rate", "down"), ("pitch rate\n[rad/s]", "gravity along x [-]")),
@@ -253,17 +264,11 @@ class Rollout:
         return self.arrays[name][:, -1 if kind is None else self.envs.index(kind)]
 
 
-def kinds_of(layer: str) -> list[str]:
-    """Return the kinds of a picture."""
-    found = [kind for kind in EXAMPLES if isinstance(KINDS.get(kind), LAYERS[layer][0])]
-    return [kind for kind in found if layer not in ("joint", "motor") or (kind in FIELD) == (layer == "motor")]
-
-
 def example_faults() -> dict[str, Any]:
     """Return the faults of envs that have one kind each, and none in the last."""
     return {
-        "severity": {kind: severity for kind, (severity, _) in EXAMPLES.items() if KINDS[kind].unit},
-        "scenario": [*EXAMPLES, "normal"],
+        "severity": {kind: severity for kind, severity in SEVERITIES.items() if KINDS[kind].unit},
+        "scenario": [*SEVERITIES, "normal"],
         "num_joints": (1, 1),
         "onset": ONSET,
         "seed": 1,
@@ -278,7 +283,7 @@ def roll_out(checkpoint: Path, physics: str) -> Rollout:
     from umc.mdp.fault_terms import fault_term
     from umc.rl.policy import load_policy
 
-    kinds = list(EXAMPLES)
+    kinds = list(SEVERITIES)
     overrides = [f"physics={physics}", "env.scene.terrain=flat"]
     env_cfg = exact_cfg("UMC-A1-Stage2", overrides, len(kinds) + 1, ONSET + AFTER)
     env_cfg.actions.command_faults = mdp.CommandFaultsCfg()
@@ -324,7 +329,7 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
     """Draw the kinds of one layer side by side, each from position to what is read or sent."""
     import matplotlib.pyplot as plt
 
-    kinds = kinds_of(layer)
+    kinds = EXAMPLES[layer]
     third, last = CURVES_OF.get(layer, CURVES_OF[None])[1]
     rows = ("position [rad]", "speed [rad/s]", third, "target [rad]" if layer == "command" else last)
     with plt.rc_context(FAULT_STYLE):
@@ -343,8 +348,7 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
         figure.legend(
             list(handles.values()), list(handles), loc="outside upper right", ncols=len(handles), frameon=False
         )
-        title = LAYERS[layer][1] if layer == "imu" else f"{JOINT}: {LAYERS[layer][1]}"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
+        figure.suptitle(HEADLINES[layer], x=0.01, ha="left", fontsize=1.25 * FONT, fontweight="bold")
     return figure
 
 
@@ -352,7 +356,7 @@ def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) ->
     """Draw a column: position, speed, torque, and what is read or sent."""
     time, bottom = rollout.time, axes[3]
     axes[0].set_title(f"{kind}\n", fontsize=1.1 * FONT, fontweight="bold")
-    axes[0].text(0.5, 1.05, EXAMPLES[kind][1], transform=axes[0].transAxes, ha="center")
+    axes[0].text(0.5, 1.05, EXAMPLES[layer][kind][1], transform=axes[0].transAxes, ha="center")
     limit: dict[str, Any] = {"color": LIMIT, "linewidth": 1.2}
     shown = CURVES_OF.get(layer, CURVES_OF[None])[0]
     if layer == "imu":
@@ -401,7 +405,7 @@ def draw_strip(argv: list[str]) -> None:
             raise UmcError("--out must name a .png file")
         if len(options.checkpoint or ()) > 1:
             raise UmcError("one walk is shown; give one --checkpoint")
-        if options.begin <= 0 or options.apart <= 0 or options.stills < 2:
+        if not all(0.0 < time < math.inf for time in (options.begin, options.apart)) or options.stills < 2:
             raise UmcError("--begin and --apart must be above 0 s, --stills at least 2")
         session = prepare(options, overrides, stage=1)
     options.names, options.num_envs = None, 1
@@ -425,7 +429,7 @@ def _faults(options: argparse.Namespace) -> None:
     if not options.checkpoint.is_file():
         raise UmcError(f"there is no checkpoint {options.checkpoint}; name one by --checkpoint")
     rollout = roll_out(options.checkpoint, options.physics)
-    for layer in LAYERS:
+    for layer in EXAMPLES:
         save(draw_faults(rollout, layer), options.out / f"fault_{layer}.png", dpi=100, colors=64)
 
 
