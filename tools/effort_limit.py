@@ -37,6 +37,7 @@ def measure(physics: str) -> list[tuple[str, float, float]]:
     """Return trunk height [m] and largest applied torque [N*m] of every robot, with its name."""
     import torch
     from isaaclab.envs import ManagerBasedRLEnv
+    from umc.mdp import FaultInjector
     from umc.utils.naming import load_tasks
 
     from tools.docs_figures import exact_cfg
@@ -46,26 +47,18 @@ def measure(physics: str) -> list[tuple[str, float, float]]:
     overrides = [f"physics={physics}", "env.scene.terrain=flat"]
     env = ManagerBasedRLEnv(exact_cfg("UMC-A1-Stage1", overrides, len(ROBOTS), 5 * STEPS))
     env.reset()
-    robot = env.scene["robot"]
-    _limit(env, torch.full((1, robot.num_joints), LIMIT))
+    robot: Any = env.scene["robot"]
+    second = torch.tensor([1], dtype=torch.int32)
+    robot.write_joint_effort_limit_to_sim_index(limits=torch.full((1, robot.num_joints), LIMIT), env_ids=second)
+    injector = FaultInjector(env)
+    for joint in injector.joint_names:
+        injector.inject(2, joint, "effort", LIMIT)
     for _ in range(STEPS):
         env.step(torch.zeros(env.num_envs, robot.num_joints))
     heights = robot.data.root_pos_w.torch[:, 2].tolist()
     torques = robot.actuators.applied_effort.torch.abs().amax(dim=1).tolist()
     env.close()
     return list(zip(ROBOTS, heights, torques, strict=True))
-
-
-def _limit(env: Any, limits: Any) -> None:
-    """Limit the torques of the second robot in the engine, and those of the third as UMC does."""
-    import torch
-    from umc.mdp import FaultInjector
-
-    second = torch.tensor([1], dtype=torch.int32)
-    env.scene["robot"].write_joint_effort_limit_to_sim_index(limits=limits, env_ids=second)
-    injector = FaultInjector(env)
-    for joint in injector.joint_names:
-        injector.inject(2, joint, "effort", LIMIT)
 
 
 if __name__ == "__main__":

@@ -388,9 +388,8 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
         results.main([*argv, "--kept"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a_mistake_is_one_line(package):
+    for arguments, words in (
         (["--robot", "h1"], "no policy of h1; publish one"),
         (["--robot", "a2"], "unknown robot a2"),
         (["--num_envs", "0"], "--num_envs is 0"),
@@ -400,13 +399,11 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
         (["--engines", "bullet"], "invalid choice"),
         (["--checkpoint", "gone.pt"], "no checkpoint at gone.pt"),
         (["--report_only", "--robot", "a1"], "nothing of mlp on ovphysx is kept in docs/results/a1; run"),
-    ],
-)
-def test_a_mistake_is_one_line(package, arguments, words):
-    with pytest.raises(UmcError) as error:
-        results.main(arguments)
-    assert words in str(error.value)
-    assert "\n" not in str(error.value)
+    ):
+        with pytest.raises(UmcError) as error:
+            results.main(arguments)
+        assert words in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def diagnosed(folder):
