@@ -101,7 +101,8 @@ def bad_torch_files(draw, tree, content):
     return file.getvalue()
 
 
-def a_checkpoint(tmp):
+@pytest.fixture(scope="module")
+def checkpoint(folder):
     """Tree and bytes of a small policy's checkpoint, without the SHA-256 that would hide all else; and its agent."""
 
     def narrow(agent):
@@ -110,20 +111,15 @@ def a_checkpoint(tmp):
     load_tasks()
     agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
     narrow(agent)
-    path = write_fresh(tmp, change=narrow, env_overrides=["env.scene.terrain=flat"])
+    path = write_fresh(folder, change=narrow, env_overrides=["env.scene.terrain=flat"])
     tree = torch.load(path, weights_only=True)
     del tree["infos"]["weights_sha256"]
     tree["actor_state_dict"] = dict(tree["actor_state_dict"])
     tree["optimizer_state_dict"] = {"state": {0: {"exp_avg": torch.zeros(3)}}, "param_groups": [{"lr": 1e-3}]}
     torch.save(tree, path)
-    (tmp / "params").mkdir()
-    (tmp / "params" / "agent.yaml").write_text(yaml.dump(agent))
+    (folder / "params").mkdir()
+    (folder / "params" / "agent.yaml").write_text(yaml.dump(agent))
     return tree, path.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def checkpoint(folder):
-    return a_checkpoint(folder)
 
 
 @given(data=st.data())

@@ -4,10 +4,13 @@
 
 import functools
 import json
+import tempfile
 from dataclasses import fields
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +19,14 @@ from recorded_ledger import JOINTS, MIXED, record
 from tiny_recipe import TINY
 from umc.evaluation.grid import apply_grid
 from umc.evaluation.protocol import protocol_for
-from umc.faults import FaultCases, FaultReplay, FaultSchedule
+from umc.faults import FaultReplay, FaultSchedule
 from umc.rl.pretrained import MODELS, read_models, verified_file
 from umc.training.arguments import DEFAULT_AGENT
 from umc.training.recipe import read_recipe
 from umc.training.recipe_runner import STATE, RecipeRun
 from umc.training.sweep import parse_sweep, trainings_of
 from umc.training.sweep_file import read_sweep_file
-from umc.utils.config import path_component
+from umc.utils.config import path_component, read_yaml
 from umc.utils.provenance import PROGRESS_FILE, RUN_FILE, read_progress, read_record
 from umc.utils.text import parse_json
 
@@ -49,10 +52,7 @@ def test_protocol(folder, content):
     path_component(protocol.name)
     assert protocol.steps <= 100_000
     # faults that make no sense are refused before the simulation
-    cases = read_or_refuse(lambda: protocol.check_faults(JOINTS))
-    if cases is not None:
-        ids = FaultCases(JOINTS, protocol.cases(), 64, nominal=None).draw
-        assert ids is not None
+    read_or_refuse(lambda: protocol.check_faults(JOINTS))
 
 
 @given(content=bad_files(TINY, yaml.safe_dump(TINY).encode()))
@@ -116,9 +116,6 @@ def test_sweep_of_trainings(folder, content):
 @functools.cache
 def ledger_lines():
     """The lines of a ledger of two envs, one episode each, with faults of every sort."""
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "ledger.jsonl"
         record(path, FaultSchedule(JOINTS, **MIXED))
@@ -148,8 +145,6 @@ def bad_ledgers(draw):
 
 @given(content=bad_ledgers())
 def test_ledger(folder, content):
-    import torch
-
     path = folder / "ledger.jsonl"
     path.write_bytes(content)
     replay = read_or_refuse(lambda: FaultReplay(path, JOINTS))
@@ -243,8 +238,6 @@ def test_list_of_published_policies(folder, content):
 
 @given(st.one_of(st.text(), mutated({"a": [1, {"b": 2.5}]}).map(lambda tree: as_json(tree).decode())))
 def test_any_text_as_json_and_yaml(text):
-    from umc.utils.config import read_yaml
-
     value = read_or_refuse(lambda: parse_json(text, "f"))
     assert all_finite(value)
     assert all_finite(read_or_refuse(lambda: read_yaml(text, "f")))
