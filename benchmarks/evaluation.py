@@ -46,21 +46,16 @@ def main() -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--num_envs", type=int, default=240, help="robots of the protocol's 24 cells together; a multiple of 24")
+    add("--num_envs", type=positive, default=240, help="robots of the protocol's 24 cells together; a multiple of 24")
     add("--steps", type=int, default=150, help="env steps of an episode")
-    add("--launches", type=int, default=3, help="single launches that are timed, of 24")
+    add("--launches", type=positive, default=3, help="single launches that are timed, of 24")
     add("--rounds", type=positive, default=3, help="pairs of an evaluation and a bare rollout")
     add("--physics", default="newton_mjwarp", help="engine preset")
     add("--checkpoint", type=Path, default=POLICY, help="policy of A1")
     add("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if (
-        options.num_envs < 24
-        or options.num_envs % 24
-        or not 1 <= options.launches <= 24
-        or options.steps <= max(ONSETS)
-    ):
-        sys.exit(f"error: --num_envs takes multiples of 24, --launches 1 to 24, --steps more than {max(ONSETS)}")
+    if options.num_envs % 24 or options.launches > 24 or options.steps <= max(ONSETS):
+        parser.error(f"--num_envs takes multiples of 24, --launches 1 to 24, --steps more than {max(ONSETS)}")
     if options.child is not None:
         options.child.write_text(json.dumps(overhead(options)))
         sys.stdout.flush()

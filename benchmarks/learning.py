@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -101,13 +100,12 @@ def make_runner(
     agent: str, mirror: bool = False, own: bool = False, mlp_critic: bool = False, num_envs: int = NUM_ENVS
 ) -> UmcRunner:
     """Make the runner of an agent of A1's Stage 2; `own` takes rsl_rl's own mirror loss."""
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(None):
         cfg: Any = load_cfg_from_registry("UMC-A1-Stage2", entry_point(agent))
-    cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.device = STEPS, EPOCHS, "cpu"
-    cfg.mirror, cfg.mlp_critic = mirror, mlp_critic
-    use_mlp_critic(cfg)
-    cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
-    with contextlib.redirect_stdout(io.StringIO()):
+        cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs, cfg.device = STEPS, EPOCHS, "cpu"
+        cfg.mirror, cfg.mlp_critic = mirror, mlp_critic
+        use_mlp_critic(cfg)
+        cfg = handle_deprecated_rsl_rl_cfg(cfg, check_rsl_rl_version())
         runner = UmcRunner(MadeUpEnv(num_envs), to_dict(cfg))
     if own:
         ours = runner.alg.symmetry

@@ -70,9 +70,13 @@ class Findings:
     worst: dict[str, float] = field(default_factory=dict)
     """Largest of everything that has a bound."""
 
+    def note(self, name: str, value: float, least: float = 0.0) -> None:
+        """Keep the largest of some values, ``least`` or more."""
+        self.worst[name] = max(self.worst.get(name, least), value)
+
     def bound(self, name: str, value: float, limit: float, where: str) -> None:
         """Compare a measured value with its bound."""
-        self.worst[name] = max(self.worst.get(name, -math.inf), value)
+        self.note(name, value, -math.inf)
         if not value <= limit:
             self.violations.append(f"{where}: {name} is {value:.6g}, more than {limit:.6g}")
 
@@ -125,9 +129,7 @@ def _compare_joint(
     """Compare one joint between two switches, but for its torque."""
     outside = max(limits.lower - float(segment.lowest[joint]), float(segment.highest[joint]) - limits.upper)
     if (limits.lower, limits.upper) == (healthy_range.lower, healthy_range.upper):
-        findings.worst["healthy joint beyond its limits [rad]"] = max(
-            findings.worst.get("healthy joint beyond its limits [rad]", 0.0), outside
-        )
+        findings.note("healthy joint beyond its limits [rad]", outside)
     else:  # a joint that a fall had pressed beyond its limits starts there
         start = float(segment.start[joint])
         outside -= max(limits.lower - start, start - limits.upper, 0.0)
@@ -144,8 +146,7 @@ def _compare_joint(
     if capped and segment.samples > GRACE:
         findings.counts["samples of capped speed"] += segment.samples - GRACE
         findings.counts["samples too fast"] += int(segment.too_fast[joint])
-        ratio = float(segment.fastest[joint]) / limits.velocity
-        findings.worst["speed over the cap [-]"] = max(findings.worst.get("speed over the cap [-]", 0.0), ratio)
+        findings.note("speed over the cap [-]", float(segment.fastest[joint]) / limits.velocity)
 
 
 def _heated(episode: LedgerEpisode, step: int) -> set[str]:
