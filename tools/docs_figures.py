@@ -109,11 +109,12 @@ HEADLINES = {
 }
 """Headlines of the pictures ``fault_<name>.png``."""
 
-CURVES_OF = {
-    "imu": (("position", "speed", "rate", "down"), ("pitch rate\n[rad/s]", "gravity along x [-]")),
-    None: (("position", "speed", "torque", "read"), ("torque [N m]", "as the policy\nreads it [rad]")),
+LAST_ROWS = {
+    "imu": ("pitch rate\n[rad/s]", "gravity along x [-]"),
+    "command": ("torque [N m]", "target [rad]"),
+    None: ("torque [N m]", "as the policy\nreads it [rad]"),
 }
-"""Rows of a picture, and labels of the last two, by layer."""
+"""Labels of the last two rows of a picture, below position and speed."""
 
 FAULTY, HEALTHY, LIMIT, SHADE = "#c8401a", "#3b78b0", "#6f6f6f", "#f8eee8"
 """Colors of the faulty robot, its healthy twin, limits, and the time with the fault."""
@@ -330,8 +331,7 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
     import matplotlib.pyplot as plt
 
     kinds = EXAMPLES[layer]
-    third, last = CURVES_OF.get(layer, CURVES_OF[None])[1]
-    rows = ("position [rad]", "speed [rad/s]", third, "target [rad]" if layer == "command" else last)
+    rows = ("position [rad]", "speed [rad/s]", *LAST_ROWS.get(layer, LAST_ROWS[None]))
     with plt.rc_context(FAULT_STYLE):
         size = (3.0 * max(len(kinds), 3), 8.0)
         figure, axes = plt.subplots(4, len(kinds), figsize=size, sharex=True, sharey="row", layout="constrained")
@@ -353,33 +353,30 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
 
 
 def _draw_kind(rollout: Rollout, layer: str, kind: str, axes: Sequence[Axes]) -> None:
-    """Draw a column: position, speed, torque, and what is read or sent."""
-    time, bottom = rollout.time, axes[3]
+    """Draw a column: position, speed, torque and what is read or sent; of the IMU, its two readings instead."""
+    time = rollout.time
     axes[0].set_title(f"{kind}\n", fontsize=1.1 * FONT, fontweight="bold")
     axes[0].text(0.5, 1.05, EXAMPLES[layer][kind][1], transform=axes[0].transAxes, ha="center")
+    faulty: dict[str, Any] = {"color": FAULTY, "linewidth": 1.8}
     limit: dict[str, Any] = {"color": LIMIT, "linewidth": 1.2}
-    shown = CURVES_OF.get(layer, CURVES_OF[None])[0]
-    if layer == "imu":
-        for axis, name in zip(axes[2:], shown[2:], strict=True):
-            axis.plot(time, rollout.of(f"true {name}", kind), **limit, label="true value")
-            axis.plot(time, rollout.of(name, kind), color=FAULTY, linewidth=1.8, label="with the fault")
-    for axis, name in zip(axes[: 2 if layer == "imu" else 3], shown, strict=False):
+    for axis, name in zip(axes[: 2 if layer == "imu" else 3], ("position", "speed", "torque"), strict=False):
         axis.plot(time, rollout.of(name), color=HEALTHY, linewidth=1.4, label="healthy twin")
-        axis.plot(time, rollout.of(name, kind), color=FAULTY, linewidth=1.8, label="with the fault")
+        axis.plot(time, rollout.of(name, kind), **faulty, label="with the fault")
     if layer == "imu":
-        return
-    if layer == "command":
-        bottom.step(time, rollout.of("sent", kind), where="post", **limit, label="target sent")
-        bottom.step(time, rollout.of("arrived", kind), where="post", color=FAULTY, linewidth=1.8)
-        return
-    if layer == "sensor":
-        bottom.plot(time, rollout.of("position", kind), **limit, label="true position")
-    bottom.plot(time, rollout.of("read", kind), color=FAULTY, linewidth=1.8, label="with the fault")
+        for axis, name in zip(axes[2:], ("rate", "down"), strict=True):
+            axis.plot(time, rollout.of(f"true {name}", kind), **limit, label="true value")
+            axis.plot(time, rollout.of(name, kind), **faulty, label="with the fault")
+    elif layer == "command":
+        axes[3].step(time, rollout.of("sent", kind), where="post", **limit, label="target sent")
+        axes[3].step(time, rollout.of("arrived", kind), where="post", **faulty)
+    else:
+        if layer == "sensor":
+            axes[3].plot(time, rollout.of("position", kind), **limit, label="true position")
+        axes[3].plot(time, rollout.of("read", kind), **faulty, label="with the fault")
     if layer in ("joint", "motor"):
-        for axis, low, high in zip(
-            axes, ("lower", "velocity", "effort"), ("upper", "velocity", "effort"), strict=False
-        ):
-            for bound in (rollout.of(low, kind) * (-1.0 if low == high else 1.0), rollout.of(high, kind)):
+        lows = (rollout.of("lower", kind), -rollout.of("velocity", kind), -rollout.of("effort", kind))
+        for axis, low, high in zip(axes, lows, ("upper", "velocity", "effort"), strict=False):
+            for bound in (low, rollout.of(high, kind)):
                 changed = np.where(bound == bound[0], np.nan, bound)  # only where the fault has changed it
                 axis.plot(time, changed, linestyle=(0, (3, 2)), **limit, label="limit")
 

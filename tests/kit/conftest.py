@@ -12,10 +12,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-EXTENSION = HERE.parents[1] / "exts" / "umc"
-
 
 @pytest.fixture
 def extension_folder() -> Path:
     """Folder of the Kit extension."""
-    return EXTENSION
+    return HERE.parents[1] / "exts" / "umc"
