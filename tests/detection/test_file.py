@@ -42,7 +42,8 @@ def change(path, **fields):
     ("fields", "words"),
     [
         ({"umc_detector": 2}, "umc_detector"),
-        ({"joint_names": ["a"]}, "joint_columns"),
+        ({"joint_names": ["a"]}, "detector.pt is damaged .*columns for 2 joints.*; train it again"),
+        ({"joint_columns": [(1, 2, 3), (4, 5, 99)]}, "detector.pt is damaged .*reach column 99"),
         ({"cfg": {"network": "gru", "hidden_dim": 16, "embedding_dim": 8, "dilations": (1,)}}, "do not fit the sizes"),
         ({"extra": 1}, "unknown key extra"),
     ],

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 
 from umc.detection.network import Detector, DetectorCfg
-from umc.models.layout import JOINT_FEATURES, JointLayout
+from umc.models.layout import JointLayout
 from umc.utils.config import FileModel, validated
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import read_torch, sha256, write_torch
@@ -121,9 +121,10 @@ def read_detector(path: Path, device: str = "cpu", unfinished: bool = False) -> 
     file = validated(_File, content, str(path))
     if file.resume is not None and not unfinished:
         raise UmcError(f"{path} is not finished; go on with umc train-detector --out {path.parent} --resume")
-    if len(file.joint_columns) != len(file.joint_names):
-        raise UmcError(f"{path}: joint_columns needs {len(JOINT_FEATURES)} columns of each joint; train it again")
-    layout = JointLayout(tuple(file.joint_names), file.obs_dim, tuple(file.joint_columns))
+    try:
+        layout = JointLayout(tuple(file.joint_names), file.obs_dim, tuple(file.joint_columns))
+    except UmcError as error:
+        raise UmcError(f"{path} is damaged ({error}); train it again") from error
     detector = Detector(layout, DetectorCfg(**file.cfg.model_dump()))
     try:
         detector.load_state_dict(file.weights)
