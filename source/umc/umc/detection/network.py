@@ -84,9 +84,9 @@ class Detector(nn.Module):
         self.embedding = nn.Parameter(0.1 * torch.randn(layout.num_joints, cfg.embedding_dim))
         self.encoder = nn.Sequential(nn.Linear(features, width), nn.ELU())
         self.memory = GruMemory(2 * width, width) if cfg.network == "gru" else TcnMemory(2 * width, width, cfg)
-        self.kinds = len(SENSOR_KINDS), len(JOINT_KINDS)
-        outputs = 2 + 2 * sum(self.kinds)
-        self.head = nn.Sequential(nn.Linear(2 * width, width), nn.ELU(), nn.Linear(width, outputs))
+        sensors, joints = len(SENSOR_KINDS), len(JOINT_KINDS)
+        self._outputs = [1 + sensors, 1 + joints, sensors + joints]
+        self.head = nn.Sequential(nn.Linear(2 * width, width), nn.ELU(), nn.Linear(width, sum(self._outputs)))
         self.scale: Tensor
         self.temperature: Tensor
         self.thresholds: Tensor
@@ -94,7 +94,9 @@ class Detector(nn.Module):
         self.register_buffer("temperature", torch.ones(2))
         # probability from which on a fault is reported, below which no longer, and for how many steps in a row
         self.register_buffer("thresholds", torch.tensor([[0.9, 0.5, 3.0], [0.9, 0.5, 3.0]]))
-        self.state_dim = self.memory.state_dim + _READINGS + 1 + 4
+        # what it remembers, the readings before, whether there were any, and for both faults count and report
+        self._state_parts = [self.memory.state_dim, _READINGS, 1, 4]
+        self.state_dim = sum(self._state_parts)
 
     def start(self, robots: int, device: torch.device | str = "cpu") -> Tensor:
         """Return the state before the first step of an episode, (B, J, S)."""
@@ -106,20 +108,17 @@ class Detector(nn.Module):
         sensor = (logits[0] / self.temperature[SENSOR]).softmax(dim=-1)
         joint = (logits[1] / self.temperature[JOINT]).softmax(dim=-1)
         faulty = 1.0 - torch.stack((sensor[..., 0], joint[..., 0]), dim=-1)
-        rows = self.memory.state_dim + _READINGS + 1
-        count, reported = state[..., rows : rows + 2], state[..., rows + 2 :]
+        kept, count, reported = state.split([self.state_dim - 4, 2, 2], dim=-1)
         count = torch.where(faulty >= self.thresholds[:, 0], count + 1.0, torch.zeros_like(count))
         held = (reported > 0.5) & (faulty >= self.thresholds[:, 1])
         now = held | (count >= self.thresholds[:, 2])
-        state = torch.cat((state[..., :rows], count, now.to(state.dtype)), dim=-1)
+        state = torch.cat((kept, count, now.to(state.dtype)), dim=-1)
         return Detection(sensor, joint, severity, now, state)
 
     def step(self, obs: Tensor, state: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
         """Return logits of sensor and joint faults, severities, and the state, with gradients."""
         base, joints = self.columns.split(obs * self.scale)
-        rows = self.memory.state_dim
-        known, before = state[..., :rows], state[..., rows : rows + _READINGS]
-        started, decided = state[..., rows + _READINGS : rows + _READINGS + 1], state[..., rows + _READINGS + 1 :]
+        known, before, started, decided = state.split(self._state_parts, dim=-1)
         readings = joints[..., :_READINGS]
         step = STEP_GAIN * (readings - before)
         change = step.sign() * torch.log(1.0 + step.abs()) * started
@@ -127,11 +126,9 @@ class Detector(nn.Module):
         own = self.embedding.unsqueeze(0).expand(joints.shape[0], -1, -1)
         seen = self.encoder(torch.cat((joints, change, shared, own), dim=-1))
         known, remembered = self.memory(self._with_mean(seen), known)
-        outputs = self.head(self._with_mean(remembered))
-        sensors, others = self.kinds
-        logits = outputs[..., : 1 + sensors], outputs[..., 1 + sensors : 2 + sensors + others]
+        sensor, joint, severity = self.head(self._with_mean(remembered)).split(self._outputs, dim=-1)
         state = torch.cat((known, readings, torch.ones_like(started), decided), dim=-1)
-        return logits, outputs[..., 2 + sensors + others :], state
+        return (sensor, joint), severity, state
 
     def _with_mean(self, joints: Tensor) -> Tensor:
         """Append the mean over the robot's joints to what is known of each, (B, J, C) to (B, J, 2 C)."""
