@@ -37,6 +37,16 @@ DETECTIONS = "detections."
 DETECTION_TENSORS = tuple(f"{DETECTIONS}{one.name}" for one in fields(Detections))
 """Names of the tensors of :attr:`EpisodeBatch.detections`."""
 
+_WHOLE: dict[str, tuple[int, int]] = {
+    "member": (0, LARGEST),
+    "onset": (0, LARGEST),
+    "episodes.outcome": (0, len(Outcome) - 1),
+    "episodes.steps_after_onset": (0, LARGEST),
+    "episodes.recovery": (NOT_RECOVERED, LARGEST),
+    **dict.fromkeys(DETECTION_TENSORS, (NOT_FOUND, LARGEST)),
+}
+"""Tensors of whole numbers besides ``cell``, with the smallest and the largest that a file may hold."""
+
 
 @dataclass(frozen=True)
 class EnvAssignment:
@@ -60,16 +70,6 @@ def assignment_of(protocol: Protocol, robots: torch.Tensor) -> EnvAssignment:
     """Return cell, member and onset of robots that are numbered in the order (member, cell). Shape is (num_envs,)."""
     cell, member = robots % len(protocol.cells), robots // len(protocol.cells)
     return EnvAssignment(cell, member, torch.tensor([setting.onset for setting, _ in protocol.cells])[cell])
-
-
-def _dtype_of(name: str) -> torch.dtype:
-    """Return the type of one of :meth:`EpisodeBatch.tensors`."""
-    if name in ("joints", "stance"):
-        return torch.bool
-    if name in DETECTION_TENSORS:
-        return torch.int64
-    counts = ("cell", "member", "onset", *(f"episodes.{one}" for one in ("outcome", "steps_after_onset", "recovery")))
-    return torch.int64 if name in counts else torch.float32
 
 
 @dataclass(frozen=True)
@@ -131,22 +131,16 @@ class EpisodeBatch:
         count = found["cell"].shape[:1] if isinstance(found["cell"], torch.Tensor) else ()
         if not count or not count[0]:
             raise UmcError("a run has no robot")
+        whole = {"cell": (0, cells - 1), **_WHOLE}
+        kinds = dict.fromkeys(whole, torch.int64) | dict.fromkeys(("joints", "stance"), torch.bool)
         for name, shape in shapes.items():
-            value = found[name]
-            kind = _dtype_of(name)
+            value, kind = found[name], kinds.get(name, torch.float32)
             if not isinstance(value, torch.Tensor) or value.shape != (*count, *shape) or value.dtype != kind:
                 raise UmcError(f"{shown(name)} is no tensor of {kind} with the shape {(*count, *shape)}")
-        for name, low, high in (
-            ("cell", 0, cells - 1),
-            ("member", 0, LARGEST),
-            ("onset", 0, LARGEST),
-            ("episodes.outcome", 0, len(Outcome) - 1),
-            ("episodes.steps_after_onset", 0, LARGEST),
-            ("episodes.recovery", NOT_RECOVERED, LARGEST),
-            *((name, NOT_FOUND, LARGEST) for name in DETECTION_TENSORS if name in found),
-        ):
-            if bool(((found[name] < low) | (found[name] > high)).any()):
-                raise UmcError(f"{name} has a value that is not from {low} to {high}")
+            if name in whole:
+                low, high = whole[name]
+                if bool(((value < low) | (value > high)).any()):
+                    raise UmcError(f"{name} has a value that is not from {low} to {high}")
         return cls.from_tensors(found)
 
     @classmethod
