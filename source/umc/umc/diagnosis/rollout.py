@@ -14,7 +14,6 @@ from torch import Tensor
 from umc.detection import Detection, Detector, mask_and_flag
 from umc.detection.labels import Labeller, Labels
 from umc.diagnosis.effects import limits_act, still_shown
-from umc.faults import JointLimits
 from umc.faults.detection import class_columns
 from umc.mdp.detection import reported_joints
 from umc.mdp.fault_terms import fault_term
@@ -85,17 +84,13 @@ class Rollout:
         actions = self.policy(TensorDict(obs, batch_size=[self.env.num_envs]))
         self._obs, _, terminated, truncated, _ = self.env.step(actions)
         self._starts = terminated | truncated
-        hinders = (self._hinders(limits) & (labels.joint > 0)) | (labels.joint > self.labeller.limiting)
+        data, demanded = self._robot.data, self._robot.actuators.computed_effort.torch
+        acts = limits_act(limits, self._healthy, data.joint_pos.torch, data.joint_vel.torch, demanded)
+        hinders = (acts & (labels.joint > 0)) | (labels.joint > self.labeller.limiting)
         hinders &= ~self._starts[:, None]
         self._shown, self._label = shown | hinders, labels.joint
-        step = RolloutStep(read, starts, before, detection, labels, shown, hinders, self._speed())
+        speed = data.root_lin_vel_b.torch[:, :2].norm(dim=1)
+        step = RolloutStep(read, starts, before, detection, labels, shown, hinders, speed)
         self.policy.reset(self._starts)
         self.state = detection.state
         return step
-
-    def _hinders(self, limits: JointLimits) -> Tensor:
-        data, demanded = self._robot.data, self._robot.actuators.computed_effort.torch
-        return limits_act(limits, self._healthy, data.joint_pos.torch, data.joint_vel.torch, demanded)
-
-    def _speed(self) -> Tensor:
-        return self._robot.data.root_lin_vel_b.torch[:, :2].norm(dim=1)

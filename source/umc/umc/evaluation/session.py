@@ -164,17 +164,12 @@ def open_session(session: Session) -> Iterator[tuple[ManagerBasedRLEnv, list[Pol
             cleanup.callback(close_env, env)
             finish_phase("robots and kernels")
             inner: Any = env.unwrapped
-            policies = load_policies(session, inner)
+            policies = [one.load(inner) for one in session.checkpoints]
             finish_phase("policy")
         for one in policies:
             if isinstance(one, ExternalPolicy):
                 print(one.about, flush=True)
         yield inner, policies
-
-
-def load_policies(session: Session, env: ManagerBasedRLEnv) -> list[Policy]:
-    """Load the session's checkpoints for a running environment; UmcError if one does not fit."""
-    return [one.load(env) for one in session.checkpoints]
 
 
 def _make(session: Session) -> Any:

@@ -38,7 +38,7 @@ def open_policies(
         from umc.evaluation.arguments import parse
         from umc.evaluation.conditions import disable_training_randomization
         from umc.evaluation.protocol import protocol_for
-        from umc.evaluation.session import load_policies, prepare
+        from umc.evaluation.session import prepare
         from umc.rendering.camera import CAMERA, camera_cfg
 
         options, tokens = parse([*overrides, "--checkpoint", *checkpoints], lambda _: None)
@@ -48,4 +48,4 @@ def open_policies(
         disable_training_randomization(session.env_cfg, protocol.command, 1, protocol.steps, seed)
         setattr(session.env_cfg.scene, CAMERA, camera_cfg(*size))
         env: Any = gym.make(session.task, cfg=session.env_cfg)
-        return env.unwrapped, load_policies(session, env.unwrapped)
+        return env.unwrapped, [one.load(env.unwrapped) for one in session.checkpoints]
