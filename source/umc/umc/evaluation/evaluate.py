@@ -232,17 +232,14 @@ def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> Swee
 
 
 def _default_folder(session: Session, name: str, folder: str) -> Path:
-    sources = session.options.detection or ()
+    sources, quick = session.options.detection or (), "_quick" if session.options.quick else ""
     if len(session.checkpoints) == 1 and session.options.sweep is None and not sources:
-        words = (
-            session.checkpoints[0].stem,
-            "" if name == DEFAULT_PROTOCOL else name,
-            "quick" if session.options.quick else "",
-        )
-        return results_folder(session.checkpoint) / folder / "_".join(filter(None, words)).replace(" ", "_")
+        protocol = "" if name == DEFAULT_PROTOCOL else f"_{name}"
+        own = f"{session.checkpoints[0].stem}{protocol}{quick}"
+        return results_folder(session.checkpoint) / folder / own.replace(" ", "_")
     described = [one.stem for one in session.checkpoints if isinstance(one, External)]
     which = fingerprint([*(one.sha256 for one in session.checkpoints), *described, *sources])[:8]
-    return session.options.logs / folder / f"{name.replace(' ', '_')}_{session.info.robot}_{which}"
+    return session.options.logs / folder / f"{name.replace(' ', '_')}_{session.info.robot}_{which}{quick}"
 
 
 def _default_envs(session: Session, protocol: Protocol) -> int:
