@@ -38,9 +38,8 @@ def test_labels_are_unique_and_a_user_may_choose_them():
     same = [checkpoint("run/a"), checkpoint("run/a", iteration=99), checkpoint("x/run/a")]
     assert len(set(labels_of(same))) == 3  # even if only the path differs
     assert labels_of(SEEDS, ["x", "y"]) == ["x", "y"]
-    for labels, words in ((["x"], "1 names for 2 checkpoints"), (["x", "x"], "twice")):
-        with pytest.raises(UmcError, match=words):
-            labels_of(SEEDS, labels)
+    with pytest.raises(UmcError, match="twice"):
+        labels_of(SEEDS, ["x", "x"])
 
 
 def test_groups_are_recipes():
