@@ -96,19 +96,21 @@ def test_what_dead_sensors_read_stays_zero(taught):
     assert all(len(detector.scale[columns[:, feature]].unique()) == 1 for feature in range(3))
 
 
+def part_of(one, steps, state):
+    """Some steps of a stretch, with another memory before them."""
+    sensor, joint = one.log_probabilities
+    named = {name: getattr(one, name)[steps].clone() for name in ("obs", "starts", "labels", "severity")}
+    return Stretch(state=state, log_probabilities=(sensor[steps], joint[steps]), **named)
+
+
 def test_an_episode_starts_without_memory():
     detector = Detector(LAYOUT)
     learner, one = Learner(detector), stretch(detector, 3)
-    half = STEPS // 2
-    later = Stretch(one.obs[half:], one.starts[half:].clone(), torch.randn_like(one.state), *vars_of(one, half))
+    later = part_of(one, slice(STEPS // 2, None), torch.randn_like(one.state))
     later.starts[0] = True
     envs = torch.arange(ENVS)
-    fresh = Stretch(later.obs, later.starts, torch.zeros_like(one.state), *vars_of(one, half))
+    fresh = replace(later, state=torch.zeros_like(one.state))
     assert float(learner.losses(later, envs)["sensor"]) == float(learner.losses(fresh, envs)["sensor"])
-
-
-def vars_of(one, first):
-    return one.labels[first:], one.severity[first:], tuple(predicted[first:] for predicted in one.log_probabilities)
 
 
 def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
@@ -127,14 +129,10 @@ def test_a_joint_fault_teaches_nothing_before_it_changes_the_motion():
         detector.head[-1].bias[6 + WEAK] += 3.0
         assert float(learner.losses(hidden, envs)["joint"]) > float(losses["joint"])
     healthy = hidden.labels[0, ..., 1] == 0
-    one = Stretch(*(vars(hidden)[name][:1] for name in ("obs", "starts")), hidden.state, *first_of(hidden))
+    one = part_of(hidden, slice(1), hidden.state)
     expected = -logits.log_softmax(dim=-1)[..., 0][healthy].mean()
     detector.head[-1].bias.data[6 + WEAK] -= 3.0
     torch.testing.assert_close(learner.losses(one, envs)["joint"], expected)
-
-
-def first_of(one):
-    return one.labels[:1], one.severity[:1], tuple(predicted[:1] for predicted in one.log_probabilities)
 
 
 def test_a_column_that_hardly_changes_is_not_blown_up():

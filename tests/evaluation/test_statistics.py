@@ -18,7 +18,6 @@ from umc.evaluation.statistics import (
     poisson_rate,
     resampled,
     wilson,
-    wilson_of_mean,
 )
 from umc.utils.errors import UmcError
 
@@ -117,16 +116,6 @@ def test_all_columns_see_the_same_robots():
     np.testing.assert_allclose(sums[:, 1], 2.0 * sums[:, 0], rtol=1e-5)
     assert (sums[:, 2] == 40).all()
     assert sums[:, 0].std() == pytest.approx(np.sqrt(40) * values.std(), rel=0.2)
-
-
-def test_an_average_over_scenarios_is_as_sure_as_its_robots_allow():
-    # independent robots: the interval of all of them
-    plain = wilson(60, 200)
-    assert wilson_of_mean(0.3, 0.3 * 0.7 / 200, units=25) == plain
-    # a robot that does the same in all 8 scenarios counts once
-    assert wilson_of_mean(0.3, 0.3 * 0.7 / 25, units=25) == wilson(7.5, 25)
-    # nobody ever fell: the bootstrap does not scatter, the truth need not be 0
-    assert wilson_of_mean(0.0, 0.0, units=25).high == pytest.approx(wilson(0, 25).high)
 
 
 def test_a_training_without_a_figure_is_left_out_of_the_interval_over_seeds():
