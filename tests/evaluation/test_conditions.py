@@ -24,7 +24,7 @@ def evaluate_g1(physics, folder):
     """G1, since its training has everything that has to be switched off: noise, pushes, turning commands."""
     from fresh_policy import write_fresh
     from umc.evaluation.arguments import parse
-    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.conditions import set_protocol
     from umc.evaluation.protocol import Setting, protocol_for
     from umc.evaluation.rollout import reset_batch, run_faults, step_policy
     from umc.evaluation.session import open_session, prepare
@@ -35,8 +35,7 @@ def evaluate_g1(physics, folder):
     options, overrides = parse(["--checkpoint", str(checkpoint), f"physics={physics}"], lambda _: None)
     session = prepare(options, overrides)
     protocol = replace(protocol_for("g1"), settings=tuple(Setting(3, onset) for onset in ONSETS), steps=STEPS)
-    disable_training_randomization(session.env_cfg, (0.5, 0.0, 0.0), ENVS, STEPS, 3)
-    set_faults(session.env_cfg, protocol)
+    set_protocol(session.env_cfg, protocol, ENVS)
     with open_session(session) as (env, (policy,)):
         assignment = assign_envs(protocol, ENVS)
         obs = reset_batch(env, protocol, assignment)

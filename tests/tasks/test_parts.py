@@ -151,7 +151,7 @@ FIRST_JOINT = 12
 def evaluate_a_stock_task(physics, task, width, flags, folder):
     """Two robots of each scenario whose joints all fail; a random policy moves them."""
     from umc.evaluation.arguments import parse
-    from umc.evaluation.conditions import disable_training_randomization, set_faults
+    from umc.evaluation.conditions import set_protocol
     from umc.evaluation.protocol import Setting
     from umc.evaluation.rollout import feet_sensor, reset_batch, run_faults, step_policy
     from umc.evaluation.session import open_session, prepare
@@ -171,8 +171,7 @@ def evaluate_a_stock_task(physics, task, width, flags, folder):
         severity={"effort": {"fraction": FRACTION}},
     )
     count = 2 * len(SCENARIOS)
-    disable_training_randomization(session.env_cfg, protocol.command, count, STEPS, 3)
-    set_faults(session.env_cfg, protocol)
+    set_protocol(session.env_cfg, protocol, count)
     rows: dict[str, list] = {name: [] for name in ("torque", "target", "read", "mask", "command")}
     with open_session(session) as (env, (policy,)):
         obs, robot = reset_batch(env, protocol), env.scene["robot"]

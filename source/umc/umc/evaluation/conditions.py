@@ -95,21 +95,16 @@ def add_command_faults(env_cfg: Any) -> None:
 
 
 def set_protocol(env_cfg: Any, protocol: Protocol, num_envs: int) -> None:
-    """Give a task the conditions of a protocol, in place."""
+    """Give a task the conditions of a protocol, in place: its command, faults and tracks, seeded starts and pushes."""
     disable_training_randomization(
         env_cfg, protocol.command, num_envs, protocol.steps, protocol.seed, noise=protocol.noise
     )
-    set_faults(env_cfg, protocol)
-    if protocol.push:
-        seed_pushes(env_cfg, protocol.push)
-
-
-def set_faults(env_cfg: Any, protocol: Protocol) -> None:
-    """Replace the faults of the training by those of a protocol, with seeded starts and its tracks."""
     replace_faults(env_cfg, cases=protocol.cases())
     _let_fail(env_cfg, protocol)
     seed_starts(env_cfg.events)
     set_track(env_cfg, protocol)
+    if protocol.push:
+        seed_pushes(env_cfg, protocol.push)
 
 
 def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
