@@ -76,3 +76,4 @@ def test_sources_differ_over_the_same_faults(tmp_path):
     )
     report = json.loads((tmp_path / "report.json").read_text())
     assert [one["label"] for one in report["policies"]] == ["mlp, oracle", f"mlp, {late}", "mlp, none"]
+    assert len({one["average"]["distance"]["value"] for one in report["policies"]}) == 3
