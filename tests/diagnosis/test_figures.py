@@ -129,7 +129,7 @@ def test_false_alarms_are_those_of_healthy_robots(recording):
 
 
 def test_kinds_are_confused_where_they_are(recording):
-    table = figures.confusion(figures.find_events(recording), 0)
+    table = figures.confusion(figures.find_events(recording), 0, len(SENSOR_KINDS))
     assert table[DEAD].tolist() == [1, 0, 0, 0, 0, 0]
     assert table[BIAS].tolist() == [0, 0, 0, 0, 0, 1]  # half a second after the onset nothing had been seen
 

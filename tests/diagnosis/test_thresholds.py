@@ -5,7 +5,7 @@
 import pytest
 import torch
 from umc.detection import Detector
-from umc.diagnosis.thresholds import CANDIDATES, RELEASE, choose, decide, false_alarms
+from umc.diagnosis.thresholds import CANDIDATES, ON_STEPS, RELEASE, choose, decide, false_alarms
 from umc.models import JointLayout
 
 DT = 0.02
@@ -15,9 +15,9 @@ def test_decisions_are_those_of_the_detector():
     torch.manual_seed(0)
     predicted, starts = torch.rand(40, 2, 3), torch.zeros(40, 2, dtype=torch.bool)
     starts[20, 1] = True
-    reports = decide(predicted, starts, torch.tensor([0.6]), 2)[:, 0]
+    reports = decide(predicted, starts, torch.tensor([0.6]))[:, 0]
     detector = Detector(JointLayout.term_major(("a", "b", "c"), 9, 0)).eval()
-    detector.thresholds[:] = torch.tensor([0.6, 0.6 * RELEASE, 2.0])
+    detector.thresholds[:] = torch.tensor([0.6, 0.6 * RELEASE, ON_STEPS])
     state = detector.start(2)
     for step, value in enumerate(predicted):
         logits = torch.full((2, 3, 6), -1e9)
@@ -67,8 +67,8 @@ def test_the_lowest_threshold_with_few_alarms_is_chosen():
     torch.manual_seed(0)
     predicted = 0.85 * torch.rand(3000, 4, 2)
     nothing = torch.zeros(3000, 4, dtype=torch.bool)
-    chosen = choose(predicted, nothing, nothing, DT, most=0.0, steps=1)
+    chosen = choose(predicted, nothing, nothing, DT, most=0.0)
     assert (chosen.on, chosen.off, chosen.false_alarms) == (0.85, 0.85 * RELEASE, 0.0)
-    loose = choose(predicted, nothing, nothing, DT, most=1e6, steps=1)
+    loose = choose(predicted, nothing, nothing, DT, most=1e6)
     assert loose.on == CANDIDATES[0]
-    assert choose(torch.ones(100, 1, 1), nothing[:100, :1], nothing[:100, :1], DT, 0.0, 1).on == CANDIDATES[-1]
+    assert choose(torch.ones(100, 1, 1), nothing[:100, :1], nothing[:100, :1], DT, 0.0).on == CANDIDATES[-1]

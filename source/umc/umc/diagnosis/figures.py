@@ -193,13 +193,10 @@ def alarms(recording: Recording) -> tuple[int, float]:
     return int(count), minutes
 
 
-def confusion(events: Events, fault: int, rows: int = 0) -> NDArray[np.int64]:
-    """Return how often a kind (row) was taken for a kind or, in the last column, for none.
-
-    There are ``rows`` kinds, of which the detector may know the first ones only.
-    """
+def confusion(events: Events, fault: int, kinds: int) -> NDArray[np.int64]:
+    """Return how often each of the kinds (row) was taken for one that is known or, in the last column, for none."""
     known = len(KNOWN[fault])
-    table = np.zeros((rows or known, known + 1), dtype=np.int64)
+    table = np.zeros((kinds, known + 1), dtype=np.int64)
     mine = events.where((events.fault == fault) & (events.predicted > -2))
     np.add.at(table, (mine.kind, np.where(mine.predicted < 0, known, mine.predicted)), 1)
     return table

@@ -32,23 +32,20 @@ class Threshold:
     """When a fault is reported."""
 
     on: float
-    """Probability from which on, for :attr:`steps` in a row."""
+    """Probability from which on, for :data:`ON_STEPS` in a row."""
     off: float
     """Probability below which no longer."""
-    steps: int
-    """Env steps in a row."""
     false_alarms: float
     """False alarms of a robot that it gave [1/min]."""
 
 
-def decide(faulty: Tensor, starts: Tensor, on: Tensor, steps: int) -> Tensor:
+def decide(faulty: Tensor, starts: Tensor, on: Tensor) -> Tensor:
     """Return what would be reported for several thresholds.
 
     Args:
         faulty: Probabilities of a fault. Shape is (T, E, J).
         starts: Where episodes begin, bool. Shape is (T, E).
         on: Probabilities from which on. Shape is (C,).
-        steps: Env steps in a row.
 
     Returns:
         Reports, bool. Shape is (T, C, E, J).
@@ -60,8 +57,8 @@ def decide(faulty: Tensor, starts: Tensor, on: Tensor, steps: int) -> Tensor:
     reports = []
     for probability, begins in zip(faulty, starts, strict=True):
         kept = ~begins[None, :, None]
-        count = torch.where((probability >= high), count * kept + 1, 0)
-        reported = (reported & kept & (probability >= low)) | (count >= steps)
+        count = torch.where(probability >= high, count * kept + 1, 0)
+        reported = (reported & kept & (probability >= low)) | (count >= ON_STEPS)
         reports.append(reported)
     return torch.stack(reports)
 
@@ -93,20 +90,18 @@ def false_alarms(reports: Tensor, faulty: Tensor, starts: Tensor, step_dt: float
     return alarms, steps * step_dt / SECONDS_PER_MINUTE
 
 
-def false_alarm_rates(
-    probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, steps: int = ON_STEPS
-) -> list[float]:
+def false_alarm_rates(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float) -> list[float]:
     """Return false alarms of a robot [1/min] for each of :data:`CANDIDATES`, of probabilities (T, E, J)."""
-    reports = decide(probability, starts, torch.tensor(CANDIDATES, device=probability.device), steps)
+    reports = decide(probability, starts, torch.tensor(CANDIDATES, device=probability.device))
     alarms, minutes = false_alarms(reports, faulty, starts, step_dt)
     return (alarms / max(minutes, LEAST_MINUTES)).tolist()
 
 
-def choose(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, most: float, steps: int) -> Threshold:
+def choose(probability: Tensor, faulty: Tensor, starts: Tensor, step_dt: float, most: float) -> Threshold:
     """Return the lowest threshold with at most so many false alarms of a robot [1/min]; the highest if none has.
 
     ``probability`` is what was predicted, (T, E, J); ``faulty`` and ``starts`` are as in :func:`false_alarms`.
     """
-    rates = false_alarm_rates(probability, faulty, starts, step_dt, steps)
+    rates = false_alarm_rates(probability, faulty, starts, step_dt)
     best = next((number for number, rate in enumerate(rates) if rate <= most), len(rates) - 1)
-    return Threshold(CANDIDATES[best], RELEASE * CANDIDATES[best], steps, rates[best])
+    return Threshold(CANDIDATES[best], RELEASE * CANDIDATES[best], rates[best])

@@ -263,9 +263,10 @@ def settle(detector: Detector, unseen: Sequence[Stretch], step_dt: float, most: 
         predicted = torch.cat([one.log_probabilities[fault] for one in unseen])
         relative = calibrate(detector, predicted, labels[..., fault], fault)
         probability = 1.0 - (predicted / relative).softmax(dim=-1)[..., 0]
-        threshold = choose(probability, faulty, starts, step_dt, most, ON_STEPS)
-        detector.thresholds[fault] = torch.tensor([threshold.on, threshold.off, float(threshold.steps)])
-        figures[name] = {"temperature": float(detector.temperature[fault]), **asdict(threshold)}
+        threshold = choose(probability, faulty, starts, step_dt, most)
+        detector.thresholds[fault] = torch.tensor([threshold.on, threshold.off, float(ON_STEPS)])
+        temperature = float(detector.temperature[fault])
+        figures[name] = {"temperature": temperature, "steps": ON_STEPS, **asdict(threshold)}
     return figures
 
 
