@@ -80,12 +80,6 @@ def test_it_says_beside_which_policy_it_was_trained(file):
     assert told.remark("b").startswith("detector: trained beside another policy (walk.pt)")
 
 
-def test_another_file_is_no_detector(tmp_path):
-    write_torch(tmp_path / "x.pt", {"a": 1})
-    with pytest.raises(UmcError, match=r"x\.pt is no detector; train one with umc train-detector"):
-        read_detector(tmp_path / "x.pt")
-
-
 def test_it_belongs_to_a_robot_and_its_joints(file):
     read = read_detector(file[0])
     read.require("a1", ("a", "b"))

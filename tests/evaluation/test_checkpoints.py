@@ -73,8 +73,6 @@ def test_workers_get_pretrained_policies_as_files():
     assert session.remarks[0].startswith("pretrained: a1_")
     worker = worker_of(session, argv, session.checkpoint)
     assert (worker.checkpoints, ground(worker)) == (session.checkpoints, ground(session))
-    with pytest.raises(UmcError, match="--agent needs --checkpoint pretrained"):
-        prepared("--checkpoint", session.checkpoint, "--agent", "mlp")
 
 
 def test_policies_of_different_grounds_need_an_override(flat, tmp_path):

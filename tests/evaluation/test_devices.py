@@ -130,8 +130,6 @@ def test_a_ledger_that_ends_early_differs(pair):
     [
         ("joint_mask", (EPISODE + 5, 3, 2), 0.5, "joint_mask is not equal, first in env step 30 of env 3"),
         ("policy", (EPISODE, 3, 2), 1.1 * FIRST_TOLERANCE, "apart in the first env step"),
-        ("policy", (EPISODE, 3, 2), torch.nan, "policy is inf apart in the first env step"),
-        ("policy", (slice(1, 2 * EPISODE), slice(None), 2), 1.1 * TOLERANCE, "apart in the first env step"),
         ("policy", (2 * EPISODE - 1, slice(None), 2), 1.1 * TOLERANCE, "policy keeps the tolerance in 66.7% of"),
         ("policy", (5, slice(2, 5, 2), 2), 1.1 * TOLERANCE, "policy keeps the tolerance in 91.7% of"),
         ("policy", (7, 3, 2), torch.nan, "policy keeps the tolerance in 95.8% of"),
