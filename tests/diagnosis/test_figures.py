@@ -12,6 +12,7 @@ from umc.diagnosis import figures
 from umc.diagnosis.faults import KindRange
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.report import MOTION, content, markdown, write_report
+from umc.utils.errors import UmcError
 
 DT = 0.02
 STEPS, ROBOTS, JOINTS = 300, 4, ("a", "b", "c")
@@ -200,6 +201,21 @@ def test_the_report_says_what_was_found(recording, tmp_path):
     assert "| sensor faults | 2 | 50% [9, 91] |" in text
     assert json.loads((tmp_path / "diagnosis.json").read_text())["found"]["sensor faults"]["count"] == 2
     assert {path.name for path in tmp_path.iterdir()} >= {"delays.png", "roc.png", "confusion.png"}
+
+
+def test_a_full_disk_leaves_the_old_report(recording, tmp_path, monkeypatch):
+    (tmp_path / "diagnosis.json").write_text("old")
+    written = []
+
+    def full(descriptor):
+        written.append(descriptor)
+        if len(written) == 4:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("umc.evaluation.report.write.fsync", full)
+    with pytest.raises(UmcError, match="No space left on device"):
+        write_report(recording, {}, tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("diagnosis.json", "old")]
 
 
 def test_a_walk_without_faults_has_a_report():

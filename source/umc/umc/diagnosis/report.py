@@ -18,11 +18,11 @@ from umc.diagnosis import figures
 from umc.diagnosis.faults import KindRange
 from umc.diagnosis.figures import KNOWN, WITHIN, Events
 from umc.diagnosis.recording import Recording
+from umc.evaluation.report import write_all
 from umc.evaluation.report.plots import COLORS, FAINT, STYLE, image
 from umc.evaluation.report.renderers import percent
 from umc.evaluation.statistics import Interval, poisson_rate
 from umc.utils.console import markdown_table
-from umc.utils.io import atomic_write
 
 NAMES = ("sensor faults", "joint faults")
 MOTION = "joint faults that change the joint's motion"
@@ -113,9 +113,7 @@ def write_report(recording: Recording, about: Mapping[str, Any], out: Path, held
         "confusion.png": image(_confusion(found["confusion"], found["kinds"]), "png"),
         "diagnosis.md": markdown(found).encode(),
     }
-    for name, data in files.items():
-        with atomic_write(out / name) as file:
-            file.write(data)
+    write_all(out, files)
     return out / "diagnosis.md"
 
 
