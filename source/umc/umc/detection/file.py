@@ -26,8 +26,6 @@ _Width = Annotated[int, Field(ge=1, le=4096)]
 
 
 class _Cfg(FileModel):
-    """Options as the file has them."""
-
     network: Literal["gru", "tcn"]
     hidden_dim: _Width
     embedding_dim: _Width
@@ -35,8 +33,6 @@ class _Cfg(FileModel):
 
 
 class _File(FileModel):
-    """The file."""
-
     umc_detector: Literal[1]
     robot: _Name
     joint_names: Annotated[list[_Name], Field(min_length=1, max_length=256)]

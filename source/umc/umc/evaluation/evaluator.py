@@ -121,8 +121,6 @@ class Part:
 
 
 class _PartFile(FileModel):
-    """A part as its file has it."""
-
     run: dict[str, Any]
     joints: list[str]
     feet: list[str]

@@ -261,8 +261,6 @@ _Length = Annotated[float, Field(gt=0.0, le=10_000.0)]
 
 
 class _ProtocolFile(FileModel):
-    """A protocol as the file has it."""
-
     name: FolderName
     scenarios: _Scenarios
     robots: dict[str, dict[str, Any]]

@@ -288,8 +288,6 @@ _Label = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class _PolicyFile(FileModel):
-    """One policy as the file has it."""
-
     label: _Label
     group: _Label
     about: dict[str, Any]
@@ -297,8 +295,6 @@ class _PolicyFile(FileModel):
 
 
 class _StudyFile(FileModel):
-    """A study as its file has it."""
-
     format: int
     protocol: dict[str, Any]
     step_dt: float = Field(gt=0.0, le=1.0)
