@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from dummy_robot import DummyRobotEnv, build_runner, term_groups
+from dummy_robot import DummyRobotEnv, build_runner, term_groups, with_terms
 from rsl_rl.algorithms import ppo
 from tensordict import TensorDict
 from umc.models import GruCfg, JointLayout, MaskedGru
@@ -147,13 +147,10 @@ def test_a_mirrored_robot_remembers_what_it_would_have_seen(tmp_path):
 
 
 def test_mirror_images_are_learnt_from_with_their_own_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.rl.runner.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
-    monkeypatch.setattr("umc.rl.symmetry.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
-
     def change(cfg):
         cfg.mirror, cfg.algorithm.num_mini_batches = True, 2
 
-    runner = build_runner(tmp_path, "gru", change=change)
+    runner = build_runner(tmp_path, "gru", env=with_terms(DummyRobotEnv("A1"), "A1"), change=change)
     ratios = []
     log_prob = MaskedGruModel.get_output_log_prob
 
@@ -190,15 +187,13 @@ def test_it_learns_in_mixed_precision(tmp_path):
 
 
 def test_it_learns_compiled(tmp_path, monkeypatch):
-    monkeypatch.setattr("umc.rl.runner.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
-    monkeypatch.setattr("umc.rl.symmetry.mirror_of", lambda env: Mirror(term_groups(12), A1_JOINTS))
     # as rsl_rl compiles, without code for a device
     monkeypatch.setattr(ppo, "compile_model", lambda model, mode: torch.compile(model, backend="eager"))
 
     def change(cfg):
         cfg.mirror, cfg.algorithm.num_mini_batches, cfg.torch_compile_mode = True, 2, "default"
 
-    runner = build_runner(tmp_path, "gru", change=change)
+    runner = build_runner(tmp_path, "gru", env=with_terms(DummyRobotEnv("A1"), "A1"), change=change)
     assert runner.alg.actor is not runner.alg.get_policy()
     assert runner.alg.get_policy().mirror is not None
     before = runner.alg.get_policy().core.memory.weight_hh.clone()

@@ -26,18 +26,8 @@ WIDTHS = {"policy": 48, "joint_mask": 12, "fault_flag": 3}
 
 
 def train(folder, *argv):
-    command = [
-        sys.executable,
-        str(TRAIN),
-        "--rl_library",
-        "skrl",
-        "--task",
-        "UMC-A1-Stage1",
-        "--agent",
-        "mlp",
-        "env.scene.terrain=flat",
-        *argv,
-    ]
+    command = [sys.executable, str(TRAIN), "--rl_library", "skrl", "--task", "UMC-A1-Stage1", "--agent", "mlp"]
+    command += ["env.scene.terrain=flat", *argv]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=560)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import dummy_training as dummy
 import pytest
 import torch
@@ -25,21 +27,10 @@ NETWORKS = {
 
 
 def checkpoint_of(network, model, stage=1):
-    umc = {
-        "robot": "a1",
-        "task": f"UMC-A1-Stage{stage}",
-        "stage": stage,
-        "model": model,
-        "joint_names": JOINTS,
-        "seed": 1,
-        "iteration": 7,
-        "umc_version": "0.1.0",
-        "agent": f"rsl_rl_{model}_cfg_entry_point",
-        "experiment": f"umc_a1_{model}_stage{stage}",
-    }
+    info = dummy.info(task=f"UMC-A1-Stage{stage}", stage=stage, model=model, joint_names=JOINTS)
     actor = {f"core.{name}": weight for name, weight in network.state_dict().items()}
-    critic = {"layers.0.bias": torch.ones(2)}
-    return {"actor_state_dict": actor, "critic_state_dict": critic, "iter": 7, "infos": {"umc": umc}}
+    critic, infos = {"layers.0.bias": torch.ones(2)}, {"umc": dataclasses.asdict(info)}
+    return {"actor_state_dict": actor, "critic_state_dict": critic, "iter": 7, "infos": infos}
 
 
 @pytest.mark.parametrize("model", NETWORKS)
