@@ -10,6 +10,7 @@ import torch
 from dummy_robot import DummyRobotEnv, build_runner, mean_action, with_terms
 from dummy_training import planned, put_checkpoint
 from fresh_policy import write_fresh
+from isaaclab_rl.rsl_rl import RslRlVecEnvWrapper
 from isaaclab_tasks.utils import load_cfg_from_registry
 from tensordict import TensorDict
 from torch import nn
@@ -189,13 +190,20 @@ class Remembering:
         self.forgotten.append(None if envs is None else envs.tolist())
 
 
-def test_a_teacher_that_remembers_is_asked_once_per_step(monkeypatch):
-    inner, teacher = DummyRobotEnv("A1"), Remembering()
+@pytest.fixture
+def inner(monkeypatch):
+    """The env that TeacherEnvWrapper wraps."""
+    env = DummyRobotEnv("A1")
+    monkeypatch.setattr(RslRlVecEnvWrapper, "__init__", lambda *_: None)
+    monkeypatch.setattr(RslRlVecEnvWrapper, "unwrapped", env)
+    monkeypatch.setattr(RslRlVecEnvWrapper, "get_observations", lambda _: env.groups)
+    monkeypatch.setattr(RslRlVecEnvWrapper, "step", lambda _, actions: env.step(actions))
+    return env
+
+
+def test_a_teacher_that_remembers_is_asked_once_per_step(inner):
+    teacher = Remembering()
     inner.groups["external_policy_0"] = TensorDict({"a": torch.zeros(4, 3)}, batch_size=[4])
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.__init__", lambda *_: None)
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.step", lambda _, actions: inner.step(actions))
     env = TeacherEnvWrapper(None, None, SimpleNamespace(load=lambda _: teacher, group="external_policy_0"))  # type: ignore
     for _ in range(2):
         obs = env.get_observations()
@@ -250,15 +258,11 @@ def test_an_exported_folder_is_a_teacher_and_a_run_folder_is_its_last_checkpoint
     assert read_teacher("own", "a1", trust=False).source.name == "model_5.pt"
 
 
-def test_a_function_is_a_teacher_that_reads_the_groups_of_the_actor(monkeypatch):
-    inner = DummyRobotEnv("A1")
+def test_a_function_is_a_teacher_that_reads_the_groups_of_the_actor(inner):
     teacher = read_teacher(f"{__name__}:constant", "a1", trust=False)
     cfg = SimpleNamespace(observations=SimpleNamespace(policy=None))
     teacher.add_observations(cfg)
     assert vars(cfg.observations) == {"policy": None}
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.__init__", lambda *_: None)
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.unwrapped", inner)
-    monkeypatch.setattr("umc.rl.distillation.RslRlVecEnvWrapper.get_observations", lambda _: inner.groups)
     obs = TeacherEnvWrapper(None, None, teacher).get_observations()
     assert set(obs.keys()) == {"policy", "joint_mask", "fault_flag", "critic", LABELS}
     assert (obs[LABELS] == 0.25).all()
@@ -296,6 +300,7 @@ def test_a_teacher_whose_actions_mean_something_else_is_refused_and_a_start_is_r
     ("stage", "more", "message"),
     [
         (1, ("--teacher", "walk.pt"), r"walk\.pt is code \(TorchScript\); add --trust"),
+        (1, ("--teacher", "damaged.pt"), r"damaged\.pt is no zip file.*copy it again"),
         (1, ("--teacher", "nothing.onnx"), r"no network at nothing\.onnx"),
         (2, ("--teacher", "own"), r"was trained without faults; imitate it with --task UMC-A1-Stage1"),
         (1, (*WALK, "--rl_library", "skrl"), r"--teacher needs --rl_library rsl_rl"),
@@ -303,6 +308,7 @@ def test_a_teacher_whose_actions_mean_something_else_is_refused_and_a_start_is_r
     ],
 )
 def test_teachers_that_cannot_be(place, stage, more, message):
+    (place / "damaged.pt").write_bytes(b"nothing")
     record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 1, "overrides": []}
     record |= {"num_envs": 4, "max_iterations": 9, "agent_overrides": []}
     put_checkpoint(place / "own", record=record)

@@ -30,13 +30,13 @@ from umc.rl.external import (
     read_external,
     require_as_exported,
 )
-from umc.rl.external_networks import is_torchscript, is_umc_checkpoint
+from umc.rl.external_networks import is_torchscript, is_umc_checkpoint, read_weights
 from umc.rl.model_cfg import DistillationCfg
 from umc.rl.policy import Policy, load_policy_for
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.runner import UmcRunner
 from umc.utils.errors import UmcError
-from umc.utils.io import fingerprint, read_torch, sha256
+from umc.utils.io import fingerprint, sha256
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -95,7 +95,7 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
         if not files:
             raise UmcError(f"--teacher {path} holds no model_<iteration>.pt; give a run folder that has one, or a file")
         path = files[-1]
-    if path.suffix == ".pt" and path.is_file() and not is_torchscript(path) and is_umc_checkpoint(read_torch(path)):
+    if path.suffix == ".pt" and path.is_file() and not is_torchscript(path) and is_umc_checkpoint(read_weights(path)):
         info = checkpoint_info(read_checkpoint(path), path)
         require_match(info, path, robot)
         return Teacher(text, sha256(path), info.stage, path, robot)

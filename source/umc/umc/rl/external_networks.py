@@ -37,14 +37,18 @@ STATE_IN, STATE_OUT = "_in", "_out"
 
 
 @dataclass
-class TorchScriptNetwork:
-    """A TorchScript module; buffers that hold the state of one robot are widened to all envs, by its first step."""
-
+class _File:
     path: Path
     num_envs: int
     device: str
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] = field(default=(), init=False)
     """Observation groups that it reads beside its columns: the names of its other inputs."""
+
+
+@dataclass
+class TorchScriptNetwork(_File):
+    """A TorchScript module; buffers that hold the state of one robot are widened to all envs, by its first step."""
+
     _state: list[tuple[Any, str, torch.Tensor]] | None = field(default=None, init=False)
     """Module, buffer and first value of what a robot remembers; None before the first step."""
 
@@ -98,23 +102,13 @@ class TorchScriptNetwork:
 
 
 @dataclass
-class OnnxNetwork:
+class OnnxNetwork(_File):
     """An ONNX file; its number of robots is made free, and recurrent inputs are kept from step to step."""
 
-    path: Path
-    num_envs: int
-    device: str
-    groups: tuple[str, ...] = ()
-    """Observation groups that it reads beside its columns: the names of its other inputs."""
-
     def __post_init__(self) -> None:
-        import onnx  # slow to import
-        import onnxruntime
+        import onnxruntime  # slow to import
 
-        try:
-            model = onnx.load(str(self.path))
-        except Exception as error:  # protobuf's own errors share no base
-            raise UmcError(f"{self.path} is no ONNX file; export the policy to ONNX again") from error
+        model = _load_onnx(self.path)
         for value in (*model.graph.input, *model.graph.output):
             sizes = value.type.tensor_type.shape.dim
             robots = 1 if len(sizes) == 3 else 0
@@ -181,24 +175,19 @@ class OnnxNetwork:
 
 
 @dataclass
-class CheckpointNetwork:
+class CheckpointNetwork(_File):
     """The actor in a checkpoint of rsl_rl or skrl: normalization, then an LSTM or GRU if it has one, then an MLP."""
 
-    path: Path
-    num_envs: int
-    device: str
     activation: str = "elu"
-    groups: tuple[str, ...] = ()
-    """Observation groups that it reads beside its columns: none."""
 
     def __post_init__(self) -> None:
         weights = _actor_weights(self.path)
-        self._normalize = _normalization(weights, self.device)
         layers = [name for name in weights if f"{name[:-6]}bias" in weights and name.endswith(".weight")]
         memory = next((name.removesuffix("weight_ih_l0") for name in weights if name.endswith("weight_ih_l0")), None)
         self._memory: nn.LSTM | nn.GRU | None = None
         width = None
         try:
+            self._normalize = _normalization(weights, self.device)
             # skrl's last layer has no container
             owners = {
                 name.removesuffix(".weight").rpartition(".")[0] for name in layers if name != "policy_layer.weight"
@@ -349,13 +338,9 @@ def is_torchscript(path: Path) -> bool:
 
 def onnx_data(path: Path) -> tuple[Path, ...]:
     """Return the files beside an ONNX file that hold its weights; UmcError if one is missing."""
-    import onnx  # slow to import
-    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data  # slow to import
 
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's own errors share no base
-        raise UmcError(f"{path} is no ONNX file; export the policy to ONNX again") from error
+    model = _load_onnx(path, load_external_data=False)
     names = {ExternalDataInfo(one).location for one in model.graph.initializer if uses_external_data(one)}
     for name in sorted(names):
         if Path(name).name != name or not (path.parent / name).is_file():
@@ -363,19 +348,33 @@ def onnx_data(path: Path) -> tuple[Path, ...]:
     return tuple(path.parent / name for name in sorted(names))
 
 
+def _load_onnx(path: Path, **options: bool) -> Any:
+    import onnx  # slow to import
+
+    try:
+        return onnx.load(str(path), **options)
+    except Exception as error:  # protobuf's own errors share no base
+        raise UmcError(f"{path} is no ONNX file; export the policy to ONNX again") from error
+
+
 def is_umc_checkpoint(data: Any) -> bool:
     """Return whether the content of a file is a checkpoint of UMC."""
     return isinstance(data, dict) and isinstance(data.get("infos"), dict) and "umc" in data["infos"]
 
 
-def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Return the tensors of an actor and its normalization; rsl_rl before 5 and skrl keep them beside a critic's."""
+def read_weights(path: Path) -> Any:
+    """Return the content of a checkpoint of any library without running code; UmcError if it is damaged or none."""
     if not zipfile.is_zipfile(path):
         raise UmcError(
             f"{path} is no zip file, as torch.save writes since version 1.6: it is damaged or older; copy it again, or "
             "save what torch.load reads of it with a later torch"
         )
-    data = read_torch(path, "give a TorchScript or ONNX file, or a checkpoint of rsl_rl or skrl", "checkpoint")
+    return read_torch(path, "give a TorchScript or ONNX file, or a checkpoint of rsl_rl or skrl", "checkpoint")
+
+
+def _actor_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Return the tensors of an actor and its normalization; rsl_rl before 5 and skrl keep them beside a critic's."""
+    data = read_weights(path)
     if is_umc_checkpoint(data):
         raise UmcError(f"{path} is a checkpoint of UMC; give it to --checkpoint")
     for key, starts in (
@@ -401,8 +400,9 @@ def _normalization(weights: dict[str, torch.Tensor], device: str) -> Callable[[t
     """Return what a checkpoint does to its columns first, as its library does it."""
     ends = {name.rpartition(".")[2]: value.reshape(-1).to(device) for name, value in weights.items()}
     if "_mean" in ends:  # rsl_rl's EmpiricalNormalization
-        return lambda columns: (columns - ends["_mean"]) / (ends["_std"] + 0.01)
+        mean, scale = ends["_mean"], ends["_std"] + 0.01
+        return lambda columns: (columns - mean) / scale
     if "running_mean" in ends:  # skrl's RunningStandardScaler
-        scale = ends["running_variance"].sqrt() + 1e-8
-        return lambda columns: ((columns - ends["running_mean"]) / scale).clamp(-5.0, 5.0)
+        mean, scale = ends["running_mean"], ends["running_variance"].sqrt() + 1e-8
+        return lambda columns: ((columns - mean) / scale).clamp(-5.0, 5.0)
     return lambda columns: columns
