@@ -285,6 +285,24 @@ def test_the_history_of_the_task_is_kept_and_each_of_its_steps_is_put_in_order(t
     assert env.columns(policy)[0].tolist() == [3.0, 1.0, 2.0] * 2
 
 
+@pytest.mark.parametrize(
+    ("order", "wanted"),
+    [("term", [1, 2, 3, 1, 2, 3, 0, 0, 0, 4, 4, 4]), ("step", [1, 2, 3, 0, 0, 0, 1, 2, 3, 4, 4, 4])],
+)
+def test_a_history_is_by_term_or_by_step(tmp_path, order, wanted):
+    env = Env()
+    terms = ["joint_pos", "last_action"]
+    policy = env.start(tmp_path, Take(0), observations=terms, history=2, history_order=order)
+    env.columns(policy)
+    env.action_manager.action = torch.full((ROBOTS, 3), 4.0)
+    assert env.columns(policy)[0].tolist() == wanted
+
+
+def test_a_network_of_another_width_is_told_what_the_task_has(tmp_path):
+    with pytest.raises(UmcError, match=r"not take the 6 columns of the task \(joint_pos 3, last_action 3\)"):
+        Env().start(tmp_path, nn.Linear(5, 3))
+
+
 def test_actions_of_some_joints_only(tmp_path):
     env = Env(names=["c", "a"])
     assert env.step(env.start(tmp_path, Take(0, 2)))[0].tolist() == [1.0, 2.0]
