@@ -107,6 +107,23 @@ def test_a_signal_saves_after_the_running_iteration(tmp_path, signum, library):
     assert [event.step for event in events.Scalars("Train/mean_reward")] == [0, 1, 2]
 
 
+def test_a_signal_while_a_line_is_being_written_saves_too(tmp_path, monkeypatch):
+    class Terminal(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data):
+            if b"iteration 3/50" in bytes(data):
+                os.kill(os.getpid(), signal.SIGINT)
+            return len(data)
+
+    runner = build("rsl_rl", tmp_path, save_interval=1)
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BufferedWriter(Terminal())))
+    with pytest.raises(TrainingInterrupted) as stop:
+        runner.train(50)
+    assert stop.value.checkpoint == tmp_path / "model_3.pt"
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_signal_in_the_last_iteration_ends_a_complete_run(tmp_path, library):
     steps = dummy.agent()["num_steps_per_env"]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import signal
 import time
@@ -64,9 +65,10 @@ class _StopSignals:
         """Take a signal."""
         if self.signum is None:
             self.signum, self.since = signum, time.monotonic()
-            self.progress.note(
-                "stopping after this iteration, then saving (Ctrl-C again: stop at once, without saving)"
-            )
+            with contextlib.suppress(RuntimeError):  # of a line that was being written when the signal came
+                self.progress.note(
+                    "stopping after this iteration, then saving (Ctrl-C again: stop at once, without saving)"
+                )
         elif signum == signal.SIGINT and time.monotonic() - self.since > SECOND_SIGNAL_S:
             raise KeyboardInterrupt
 
@@ -82,9 +84,6 @@ class TrainingRunner:
     """The library's algorithm, with rsl_rl's ``save`` and ``load``."""
     current_learning_iteration: int = 0
     """Iteration that runs, or the next one where none runs."""
-    is_distributed: bool = False
-    gpu_world_size: int = 1
-    gpu_global_rank: int = 0
 
     def __init__(
         self,
@@ -110,9 +109,9 @@ class TrainingRunner:
             num_envs=self.env.num_envs,
             log_dir=log_dir,
             device=self.device,
-            is_distributed=self.is_distributed,
-            gpu_world_size=self.gpu_world_size,
-            gpu_global_rank=self.gpu_global_rank,
+            is_distributed=self.ranks.is_distributed,
+            gpu_world_size=self.ranks.world_size,
+            gpu_global_rank=self.ranks.rank,
         )
         self.env_counters: dict[str, torch.Tensor] = {}
         """Counters of the environment, one entry per env, that checkpoints store and a resumed run restores."""
@@ -138,7 +137,7 @@ class TrainingRunner:
         require_iterations_left(done, max_iterations)
         self._total = max_iterations
         self._last_save = time.monotonic()
-        steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.gpu_world_size
+        steps = self.cfg["num_steps_per_env"] * self.env.num_envs * self.ranks.world_size
         folder = Path(self.logger.log_dir) if self.logger.log_dir is not None and self.ranks.is_main else None
         self._progress = Progress(max_iterations, done, steps, run_folder=folder)
         self._signals = _StopSignals(self._progress)
