@@ -67,39 +67,32 @@ class Mirror:
     ``groups`` are the names and widths of the terms of each observation group, in order.
     """
 
-    def __init__(self, groups: dict[str, list[tuple[str, int]]], joint_names: list[str]) -> None:
+    def __init__(
+        self, groups: dict[str, list[tuple[str, int]]], joint_names: list[str], device: str | torch.device = "cpu"
+    ) -> None:
         columns, signs = mirrored_joints(joint_names)
         self._joints = (columns, signs)
         self._plain = (columns, [1.0] * len(columns))
+        self._device = device
         self._maps = {name: self._group(terms) for name, terms in groups.items()}
-        self._actions = _tensors(*self._joints)
-        self._device = torch.device("cpu")
+        self._actions = self._tensors(*self._joints)
 
     def observations(self, obs: TensorDict) -> TensorDict:
         """Mirror the observation groups, each of shape (N, width)."""
         mirrored = obs.clone(recurse=False)
-        for name in self._maps:
+        for name, (columns, signs) in self._maps.items():
             if name in obs:
                 value = obs[name]
-                self._move(value.device)
-                columns, signs = self._maps[name]
                 mirrored[name] = (value[:, columns] * signs).to(value.dtype)
         return mirrored
 
     def actions(self, actions: Tensor) -> Tensor:
         """Mirror the joint targets [-], shape (N, J)."""
-        self._move(actions.device)
         columns, signs = self._actions
         return actions[:, columns] * signs
 
-    def _move(self, device: torch.device) -> None:
-        """Keep the tables on the device of the data: each copy to a GPU waits for it."""
-        if device == self._device:
-            return
-        self._device = device
-        with torch.inference_mode(False):  # a rollout may ask first, and an update needs gradients through them
-            self._maps = {name: (columns.to(device), signs.to(device)) for name, (columns, signs) in self._maps.items()}
-            self._actions = (self._actions[0].to(device), self._actions[1].to(device))
+    def _tensors(self, columns: list[int], signs: list[float]) -> tuple[Tensor, Tensor]:
+        return torch.tensor(columns, device=self._device), torch.tensor(signs, device=self._device)
 
     def _group(self, terms: list[tuple[str, int]]) -> tuple[Tensor, Tensor]:
         columns: list[int] = []
@@ -109,7 +102,7 @@ class Mirror:
             term_columns, term_signs = self._term(name, width)
             columns += [first + column for column in term_columns]
             signs += term_signs
-        return _tensors(columns, signs)
+        return self._tensors(columns, signs)
 
     def _term(self, name: str, width: int) -> tuple[list[int], list[float]]:
         joints = len(self._joints[0])
@@ -144,7 +137,7 @@ def mirror_of(env: Any) -> Mirror:
             for name, terms in manager.active_terms.items()
             if manager.group_obs_concatenate[name]  # a policy that UMC did not train may read the others
         }
-        _MIRRORS[bare] = Mirror(groups, list(bare.scene["robot"].joint_names))
+        _MIRRORS[bare] = Mirror(groups, list(bare.scene["robot"].joint_names), bare.device)
     return _MIRRORS[bare]
 
 
@@ -200,7 +193,3 @@ def make_symmetry(cfg: Mapping[str, Any], env: Any) -> OnePassSymmetry | None:
     return OnePassSymmetry(
         env, add_mirrored, use_data_augmentation=True, use_mirror_loss=weight > 0.0, mirror_loss_coeff=weight
     )
-
-
-def _tensors(columns: list[int], signs: list[float]) -> tuple[Tensor, Tensor]:
-    return torch.tensor(columns), torch.tensor(signs)
