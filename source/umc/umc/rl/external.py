@@ -43,7 +43,7 @@ from umc.mdp.observations import (
 )
 from umc.mdp.sensor_cfg import UNSUPPORTED_TERMS, SensorWrapper, action_terms
 from umc.rl.external_networks import STATE_IN, STATE_OUT, is_torchscript, load_network, onnx_data, require_fits
-from umc.rl.io_descriptor import OBSERVATIONS, control, observation_terms
+from umc.rl.io_descriptor import OBSERVATIONS, control, function_name, observation_terms
 from umc.robots.names import robot_names
 from umc.utils.config import FileModel, read_yaml, validated
 from umc.utils.description import AGAIN, read_description
@@ -521,11 +521,11 @@ class _Columns:
             if columns is None or len(columns) != width:
                 raise UmcError(
                     f"{external.path}: joints order the columns of joints, and it is not known which of {width} "
-                    f"{_function_name(cfg)} has for which joint; leave joints or the term out"
+                    f"{function_name(cfg)} has for which joint; leave joints or the term out"
                 )
             if sorted(columns) != sorted(order):
                 raise UmcError(
-                    f"{external.path}: joints order all joints, and {_function_name(cfg)} reports "
+                    f"{external.path}: joints order all joints, and {function_name(cfg)} reports "
                     f"{', '.join(columns)} only; leave joints or the term out"
                 )
             self._orders[number] = torch.tensor([columns.index(name) for name in order], device=env.device)
@@ -564,16 +564,11 @@ def _joints_of(term: ObservationTermCfg, env: ManagerBasedRLEnv, names: Sequence
     return list(names) if numbers is None or isinstance(numbers, slice) else [names[int(one)] for one in numbers]
 
 
-def _function_name(term: ObservationTermCfg) -> str:
-    func = _function(term)
-    return getattr(func, "__name__", type(func).__name__)
-
-
 def _may_be_of_joints(term: ObservationTermCfg, width: int, num_joints: int) -> bool:
     """Return whether a term that is not known to be about joints could have a column per joint."""
     asset_cfg = term.params.get("asset_cfg")
     of_bodies = "sensor_cfg" in term.params or getattr(asset_cfg, "body_names", None) is not None
-    return width == num_joints and not of_bodies and _function_name(term) not in OBSERVATIONS
+    return width == num_joints and not of_bodies and function_name(term) not in OBSERVATIONS
 
 
 class _Units:

@@ -306,7 +306,9 @@ def _params(
 def function_name(term: Any) -> str:
     """Return the name of what a term computes; of a joint sensor, what it wraps."""
     function = term.params.get("func", term.func)
-    return getattr(function, "__name__", str(function)).rpartition(":")[2].rpartition(".")[2]
+    if isinstance(function, str):  # module:name
+        return function.rpartition(":")[2].rpartition(".")[2]
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def noise_of(term: Any) -> dict[str, Any] | None:

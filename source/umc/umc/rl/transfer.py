@@ -83,7 +83,8 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
     runner.load(str(path), load_cfg=parts, data=data)
     runner.current_learning_iteration = 0
     if resets["reset_optimizer"]:
-        _reset_optimizer(runner)
+        runner.alg.optimizer.state.clear()
+        _reset_learning_rate(runner)
     if resets["reset_noise"]:
         _reset_noise(runner)
     if resets.get("neutral_flag") and info.stage == 1:
@@ -94,9 +95,7 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
 def apply_changes(runner: TrainingRunner, keys: Collection[str]) -> None:
     """Give a resumed run the learning rate and action noise among ``keys``, in place of its checkpoint's."""
     if "agent.algorithm.learning_rate" in keys:
-        runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
-        for group in runner.alg.optimizer.param_groups:
-            group["lr"] = runner.alg.learning_rate
+        _reset_learning_rate(runner)
     if "agent.actor.distribution_cfg.init_std" in keys:
         _reset_noise(runner)
 
@@ -181,9 +180,8 @@ def _neutralize_flag(runner: TrainingRunner) -> None:
         layer.weight[:, sensors.shape[1] :] = 0.0
 
 
-def _reset_optimizer(runner: TrainingRunner) -> None:
+def _reset_learning_rate(runner: TrainingRunner) -> None:
     runner.alg.learning_rate = runner.cfg["algorithm"]["learning_rate"]
-    runner.alg.optimizer.state.clear()
     for group in runner.alg.optimizer.param_groups:
         group["lr"] = runner.alg.learning_rate
 
