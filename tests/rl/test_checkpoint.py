@@ -75,10 +75,6 @@ def test_damaged_missing_and_foreign_files_are_one_line(tmp_path):
     path = tmp_path / "model_1.pt"
     with pytest.raises(UmcError, match="no checkpoint at"):
         read_checkpoint(path)
-    write_checkpoint(path, checkpoint())
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(UmcError, match="damaged or no checkpoint"):
-        read_checkpoint(path)
     path.write_text("hello")
     with pytest.raises(UmcError, match="damaged or no checkpoint"):
         read_checkpoint(path)
