@@ -41,6 +41,16 @@ def test_a_hanging_engine_ends_the_training_and_is_named():
     assert "in engine" in err  # where it hangs
 
 
+def test_it_is_ended_although_nobody_reads_its_output():
+    body = "sys.stdin.readline()\nsys.stdout = open(1, 'w')\nprint('unread')\nwatch.heartbeat(0.01)\nengine(300)"
+    child = run(body, stdin=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.close()
+    child.stdout = None
+    assert "the simulation hangs" in child.communicate("\n", timeout=120)[1]
+    assert child.returncode == HUNG
+
+
 def test_iterations_that_go_on_are_left_alone_and_so_is_the_start():
     body = f"engine({LIMIT_S + 1})\nfor _ in range(4):\n    watch.heartbeat(0.01)\n    engine(0.3)\nprint('through')"
     child = run(body)

@@ -8,12 +8,12 @@ Neither Ctrl-C nor SIGTERM gets through then: Python waits for the engine.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import faulthandler
 import os
 import sys
 import threading
-from types import TracebackType
 from typing import Self
 
 from umc.utils.distributed import ranks_from_env
@@ -47,7 +47,7 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
 
     def heartbeat(self, seconds: float) -> None:
@@ -63,16 +63,18 @@ class Watchdog:
                 self._end(self._slowest)
 
     def _end(self, slowest: float) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
         # a process that waits for one that hangs ends as well, and may be the first
         what = "this process, or one that it waits for," if ranks_from_env().is_distributed else "the simulation"
-        print(
-            f"error: no iteration has ended for {datetime.timedelta(seconds=round(self._waited))}, the slowest took "
-            f"{slowest:.0f} s: {what} hangs at the place shown below; the same command with --resume continues "
-            "from the last checkpoint",
-            file=sys.stderr,
-            flush=True,
-        )
-        faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
-        os._exit(HUNG)  # nothing else ends a process whose main thread is inside the engine
+        try:
+            with contextlib.suppress(OSError):  # nobody may read it any more
+                sys.stdout.flush()
+            print(
+                f"error: no iteration has ended for {datetime.timedelta(seconds=round(self._waited))}, the slowest "
+                f"took {slowest:.0f} s: {what} hangs at the place shown below; the same command with --resume "
+                "continues from the last checkpoint",
+                file=sys.stderr,
+                flush=True,
+            )
+            faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
+        finally:
+            os._exit(HUNG)  # nothing else ends a process whose main thread is inside the engine
