@@ -348,11 +348,11 @@ def onnx_data(path: Path) -> tuple[Path, ...]:
     return tuple(path.parent / name for name in sorted(names))
 
 
-def _load_onnx(path: Path, **options: bool) -> Any:
+def _load_onnx(path: Path, load_external_data: bool = True) -> Any:
     import onnx  # slow to import
 
     try:
-        return onnx.load(str(path), **options)
+        return onnx.load(str(path), load_external_data=load_external_data)
     except Exception as error:  # protobuf's own errors share no base
         raise UmcError(f"{path} is no ONNX file; export the policy to ONNX again") from error
 
