@@ -53,5 +53,5 @@ def test_every_severity_that_is_offered_for_a_kind_of_ones_own_is_valid(monkeypa
 
 def test_a_joint_without_a_torque_limit_gets_severities_that_a_motor_has():
     assert offered("effort").high == 20.0
-    for unlimited in (torch.inf, torch.finfo(torch.float32).max):  # the second is PhysX's
+    for unlimited in (torch.inf, torch.finfo(torch.float32).max, 0.0):  # the second is PhysX's; 0 is a free joint
         assert 0.0 < offered("effort", unlimited).high < 100.0

@@ -162,7 +162,7 @@ class FaultInjector:
         reference = found.severity_reference(writer.nominal)
         if reference is not None:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
-            if healthy < LARGEST_LIMIT:
+            if 0.0 < healthy < LARGEST_LIMIT:
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
                 return SeverityRange(LEAST_PART * healthy, healthy, min(first, healthy), unit)
         low, high, first = _RANGES[kind] if kind in _RANGES else _usual_range(found)
