@@ -323,6 +323,33 @@ def test_it_starts_as_many_processes_as_it_may_use(monkeypatch):
     assert counts == [3, 2, 8]
 
 
+def test_ctrl_c_while_the_workers_start_ends_them_first(monkeypatch):
+    events = []
+
+    class Pool:
+        def __init__(self, *_):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            events.append("wait")
+
+        def submit(self, *_):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def shutdown(self, **_):
+            events.append("shutdown")
+
+    monkeypatch.setattr(rollout, "ProcessPoolExecutor", Pool)
+    worker = SimpleNamespace(terminate=lambda: events.append("terminate"))
+    monkeypatch.setattr(rollout, "active_children", lambda: [worker])
+    with pytest.raises(KeyboardInterrupt):
+        list(rollout._results(SimpleNamespace(cfg=None), [np.arange(1)], 2))
+    assert events == ["terminate", "shutdown", "wait"]
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_the_workers_without_their_tracebacks(policy, tmp_path):
     command = ["sim2sim", "--policy", str(policy.parent), "--episodes", "100", "--workers", "2"]

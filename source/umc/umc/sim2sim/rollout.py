@@ -324,13 +324,13 @@ def _results[Result](
         environment(**dict.fromkeys(THREAD_VARIABLES, "1")),
         ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker, (type(runner), runner.cfg)) as pool,
     ):
-        # the workers, which start here, leave Ctrl-C to this process
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            waiting = {pool.submit(_work, rows): rows for rows in groups}
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        try:
+            # the workers, which start here, leave Ctrl-C to this process
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                waiting = {pool.submit(_work, rows): rows for rows in groups}
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         except BrokenProcessPool as error:
