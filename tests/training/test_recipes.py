@@ -198,7 +198,7 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
     (tmp_path / "next.yaml").write_text(f"extends: {path}\nevaluation: {{ overrides: [protocol.steps=50] }}\n")
     evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
     assert (evaluation.num_envs, evaluation.overrides) == (240, ["protocol.seed=3", "protocol.steps=50"])
-    (tmp_path / "next.yaml").write_text(f"extends: {path}\nevaluation: null\noverrides: null\n")
+    (tmp_path / "next.yaml").write_text("extends: mine.yaml\nevaluation: null\noverrides: null\n")
     evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
     assert (evaluation.num_envs, evaluation.overrides) == (None, [])
     (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")

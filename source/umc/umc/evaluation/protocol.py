@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS
 from umc.evaluation.metrics import check_radii
 from umc.faults import FaultsCfg, Scenario, find_scenario, try_faults
-from umc.utils.config import FileModel, FolderName, Seed, merged, read_config_file, validated
+from umc.utils.config import FileModel, FolderName, Seed, beside, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
 
@@ -237,7 +237,7 @@ def _read(name: str) -> _ProtocolFile:
     if "extends" not in content:
         return validated(_ProtocolFile, content, where)
     own = validated(_Extension, content, where)
-    base = read_config_file("protocol", own.extends)
+    base = read_config_file("protocol", beside(name, own.extends))
     if "extends" in base:
         raise UmcError(f"{where} extends {own.extends}, which extends another; name the last of them")
     file = validated(_ProtocolFile, base, f"protocol {own.extends}")

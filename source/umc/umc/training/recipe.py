@@ -24,6 +24,7 @@ from umc.utils.config import (
     FileModel,
     FolderName,
     Seed,
+    beside,
     checked_override,
     config_names,
     merged_overrides,
@@ -312,7 +313,7 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
         if scale is not None:
             raise UmcError(f"recipe {name}: scale is that of the recipe that it extends; add extends, or take it out")
         return name, own
-    base = _of_family(below, own, name) if below in FAMILIES else _inherited(str(below), inside)[1]
+    base = _of_family(below, own, name) if below in FAMILIES else _inherited(beside(path, str(below)), inside)[1]
     if scale is not None:  # what extends a family itself says for which robot and agent
         base = _scaled({**base, **{key: own[key] for key in ("robot", "agent") if key in own}}, scale, name)
     return name, _merged(base, own)

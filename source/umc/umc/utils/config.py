@@ -189,6 +189,12 @@ def read_config_file(kind: str, name: str) -> dict[str, Any]:
     return content
 
 
+def beside(path: str | Path, other: str) -> str:
+    """Return the path of a YAML file that another one names, from that one's folder if it is there, else as it is."""
+    there = os.path.join(os.path.dirname(path), other)
+    return there if there.endswith((".yaml", ".yml")) and os.path.isfile(there) else other
+
+
 def override_key(token: str) -> str:
     """Return the key of an override token such as ``env.scene.num_envs=64``."""
     return token.split("=", 1)[0]
