@@ -167,9 +167,11 @@ def test_a_wrong_extension_is_refused(tmp_path, content, words):
 
 
 def test_a_file_extends_one_beside_it(tmp_path):
-    write(tmp_path / "base.yaml", read_config_file("protocol", "umc_paper"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write(folder / "base.yaml", read_config_file("protocol", "umc_paper"))
     extension = {"name": "mine", "extends": "base.yaml", "overrides": {"steps": 800}}
-    assert protocol_for("a1", name=write(tmp_path / "mine.yaml", extension)).steps == 800
+    assert protocol_for("a1", name=write(folder / "mine.yaml", extension)).steps == 800
 
 
 @pytest.mark.parametrize(

@@ -198,8 +198,10 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
     (tmp_path / "next.yaml").write_text(f"extends: {path}\nevaluation: {{ overrides: [protocol.steps=50] }}\n")
     evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
     assert (evaluation.num_envs, evaluation.overrides) == (240, ["protocol.seed=3", "protocol.steps=50"])
-    (tmp_path / "next.yaml").write_text("extends: mine.yaml\nevaluation: null\noverrides: null\n")
-    evaluation = read_recipe(str(tmp_path / "next.yaml")).evaluation
+    (tmp_path / "folder").mkdir()
+    path.rename(tmp_path / "folder" / "beside.yaml")
+    (tmp_path / "folder" / "next.yaml").write_text("extends: beside.yaml\nevaluation: null\noverrides: null\n")
+    evaluation = read_recipe(str(tmp_path / "folder" / "next.yaml")).evaluation
     assert (evaluation.num_envs, evaluation.overrides) == (None, [])
     (tmp_path / "loop.yaml").write_text(f"extends: {tmp_path / 'loop.yaml'}\n")
     with pytest.raises(UmcError, match=r"recipe loop extends itself; .* another name"):
