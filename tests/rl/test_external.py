@@ -505,8 +505,14 @@ def test_actions_of_functions_are_checked(second, message):
     assert env.resets == [None]
 
 
-def test_what_is_no_function_is_refused_before_the_simulation():
-    for text, message in (("os:sep", r"os:sep is no function \(str\)"), ("os:absent", "cannot be imported")):
+def test_what_is_no_function_is_refused_before_the_simulation(tmp_path, monkeypatch):
+    (tmp_path / "unfinished_policy.py").write_text("def make(env:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for text, message in (
+        ("os:sep", r"os:sep is no function \(str\)"),
+        ("os:absent", "cannot be imported"),
+        ("unfinished_policy:make", r"cannot be imported .*unfinished_policy\.py, line 1"),
+    ):
         with pytest.raises(UmcError, match=message):
             load_source(read_external(text))
 

@@ -477,7 +477,7 @@ def load_source(external: ExternalFile) -> Any:
     module, _, name = external.function.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, SyntaxError, AttributeError, ValueError) as error:
         raise UmcError(f"--policy {external.function} cannot be imported ({shown(str(error))}); correct it") from error
     if not callable(found):
         raise UmcError(f"{external.function} is no function ({type(found).__name__}); name one that makes the policy")

@@ -57,7 +57,7 @@ def checked_task_of_any_package(task: str) -> str:
         for module in ("isaaclab_tasks", package):
             if module:
                 importlib.import_module(module)
-    except (ImportError, ValueError, TypeError) as error:
+    except (ImportError, SyntaxError, ValueError, TypeError) as error:
         raise UmcError(f"--task {task}: cannot import {package} ({shown(str(error))}); correct it") from error
     others = [other for other, spec in gym.registry.items() if "env_cfg_entry_point" in spec.kwargs]
     if name in others:

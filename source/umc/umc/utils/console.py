@@ -135,7 +135,7 @@ def waiting(what: str, reason: str = "", after: float = 0.0) -> Iterator[Callabl
 
     def put(line: str) -> None:
         text = f"{CLEAR_LINE}{line}" if terminal else f"{line}\n"
-        with contextlib.suppress(BrokenPipeError):  # the next print of the command itself ends it
+        with contextlib.suppress(OSError):  # a closed pipe, a full disk: the next print of the command itself ends it
             print(text, end="", file=stream, flush=True)
 
     def show() -> None:
