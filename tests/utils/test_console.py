@@ -37,7 +37,8 @@ def test_a_phase_of_a_wait_has_its_own_line(capsys):
     with waiting("starting") as finish_phase, quiet():
         finish_phase("engine")
         finish_phase("policy")
-    assert capsys.readouterr().out.splitlines() == ["starting ...", "  engine: 0.0 s", "  policy: 0.0 s"]
+    lines = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["starting ...", "  engine", "  policy"]
 
 
 def test_only_a_long_phase_is_shown_and_not_its_end_after_an_error(capsys, monkeypatch):
