@@ -19,8 +19,9 @@ from umc.utils.errors import UmcError
 NAME_LENGTH = 12
 """Characters of a checkpoint's SHA-256 in a file's name, as many as the page prints."""
 
-OWN = ("command_line", "git", "time", "versions", "batches", "num_envs")
-"""Facts of a study that may differ between policies of a table: how they were simulated, not what."""
+OWN = ("command_line", "git", "time", "versions", "batches", "num_envs", "ground")
+"""Facts of a study that may differ between policies of a table: how they were simulated, not what, and the ground, which the
+folder names and earlier studies leave out."""
 
 
 def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
