@@ -20,8 +20,8 @@ NAME_LENGTH = 12
 """Characters of a checkpoint's SHA-256 in a file's name, as many as the page prints."""
 
 OWN = ("command_line", "git", "time", "versions", "batches", "num_envs", "ground")
-"""Facts of a study that may differ between policies of a table: how they were simulated, not what; the ground, which the
-folder names, is not in earlier studies."""
+"""Facts of a study that may differ between policies of a table: how they were simulated, not what; the ground, which
+the folder names, is not in earlier studies."""
 
 
 def kept_path(folder: Path, engine: str, checkpoint: str) -> Path:
