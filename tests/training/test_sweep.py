@@ -129,6 +129,15 @@ def test_overrides_are_combined_and_reach_stage_1_where_they_hold():
     ]
 
 
+def test_only_overrides_that_differ_are_in_the_table_and_a_further_value_keeps_what_is_trained():
+    rate = "agent.algorithm.learning_rate"
+    alone = trainings("seeds", "sweep.seeds=[1]", f"sweep.overrides.{rate}=[0.001]")
+    two = trainings("seeds", "sweep.seeds=[1]", f"sweep.overrides.{rate}=[0.001,0.0003]")
+    assert [one.label for one in alone] == ["mlp, Stage 1, seed 1", "mlp, Stage 2, seed 1"]
+    assert two[2].label == f"mlp, Stage 2, seed 1, {rate}=0.001"
+    assert (alone[1].key, alone[1].tokens) == (two[2].key, [f"{rate}=0.001"])
+
+
 def test_a_longer_run_or_another_device_is_the_same_run():
     same = ([], ["--max_iterations", "10"], ["--max_iterations=20", "--device", "cpu"])
     keys = {trainings("seeds", *argv)[-1].key for argv in same}

@@ -76,8 +76,10 @@ class Training:
     agent: str
     library: str
     seed: int
-    varied: Mapping[str, Any]
-    """Values of the overrides that tell it from the others, by key."""
+    own: Mapping[str, Any]
+    """Values of the sweep's overrides by key."""
+    varied: tuple[str, ...]
+    """Keys of those that tell it from the others."""
     common: tuple[str, ...]
     """Further flags and overrides of all runs, as typed."""
     after: Training | None = None
@@ -91,13 +93,13 @@ class Training:
     @property
     def label(self) -> str:
         """Name in the table."""
-        varied = [f"{key}={value}" for key, value in self.varied.items()]
+        varied = [f"{key}={value}" for key, value in self.own.items() if key in self.varied]
         return ", ".join([self.agent, f"Stage {self.stage}", f"seed {self.seed}", *varied])
 
     @property
     def tokens(self) -> list[str]:
         """Its own overrides as a command line has them."""
-        return [f"{key}={_written(value)}" for key, value in self.varied.items()]
+        return [f"{key}={_written(value)}" for key, value in self.own.items()]
 
     @property
     def key(self) -> str:
@@ -250,18 +252,19 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     if options.agent and sweep.agent_names:
         raise UmcError(f"sweep {sweep.name} names its agents; give sweep.network=mlp or sweep.agents=[mlp] for --agent")
     agents, seeds = sweep.agent_names or [options.agent or DEFAULT_AGENT], sweep.seeds or [DEFAULT_SEED]
+    varied = tuple(key for key, values in sweep.overrides.items() if len(values) > 1)
     for name, seed, values in itertools.product(agents, seeds, itertools.product(*sweep.overrides.values())):
         agent, spec = checked_agent(name, task, options.rl_library)
-        varied = dict(zip(sweep.overrides, values, strict=True))
+        own = dict(zip(sweep.overrides, values, strict=True))
         library = library_of(agent) or LIBRARIES[0]
-        training = Training(options, sweep.name, task, spec.name, library, seed, varied, tuple(common))
+        training = Training(options, sweep.name, task, spec.name, library, seed, own, varied, tuple(common))
         if training.stage == 2 and spec.stage1 is not None and has_stage1:
             kept = set(stage1_overrides(training.tokens))
             before = dataclasses.replace(
                 training,
                 task=stage1_task(task),
                 agent=AGENTS[spec.stage1].name,
-                varied={key: value for key, value in varied.items() if f"{key}={_written(value)}" in kept},
+                own={key: value for key, value in own.items() if f"{key}={_written(value)}" in kept},
                 common=tuple(stage1_overrides(common)),
             )
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
