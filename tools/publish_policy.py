@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Put a trained policy into the package: ``python -m tools.publish_policy CHECKPOINT --recipe NAME --metrics JSON``.
 
-The file keeps the networks without the optimizer; weights are stored in half precision. Its actions are compared with
-the checkpoint's before anything is written. ``models.json`` beside it says where it comes from and how it was measured.
+The file keeps the networks without the optimizer; weights are stored in half precision, with ``--full_precision`` as
+they are. Its actions are compared with the checkpoint's before anything is written. ``models.json`` beside it says
+where it comes from and how it was measured.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ def main(argv: Sequence[str]) -> int:
     add("--commit", help="commit it was trained at; the one in the run's run.json without it")
     add("--note", help="anything else that a reader should know")
     add("--actor_only", action="store_true", help="leave the critic out, which only further training needs")
+    add("--full_precision", action="store_true", help="store the weights as they are, in a file of twice the size")
     add("--replace", action="store_true", help="take the place of the policy of the same robot, agent and stage")
     add("--out", type=Path, default=pretrained_folder(), help="folder to write to; the package's without it")
     options = parser.parse_args(argv)
@@ -111,7 +113,7 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
         env_overrides=trained_overrides(checkpoint, info),
     )
     buffer = io.BytesIO()
-    torch.save(stripped(data, info, options.actor_only), buffer)
+    torch.save(stripped(data, info, options.actor_only, options.full_precision), buffer)
     content = buffer.getvalue()
     if len(content) > LARGEST_FILE:
         fix = "train a smaller network" if options.actor_only else "leave the critic out with --actor_only"
@@ -187,23 +189,30 @@ def _origin(
     return {"commit": commit, "trained": trained, "source_sha256": sha256(checkpoint)}
 
 
-def stripped(data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False) -> dict[str, Any]:
-    """Return what is published of a checkpoint: networks with half-precision weights, no optimizer."""
+def stripped(
+    data: Mapping[str, Any], info: CheckpointInfo, actor_only: bool = False, full_precision: bool = False
+) -> dict[str, Any]:
+    """Return what is published of a checkpoint: networks with half-precision weights by default, no optimizer."""
     networks = WEIGHTS[:1] if actor_only else WEIGHTS  # Stage 2 starts from both
+    stored = _as_it_is if full_precision else _half
     missing = [network for network in networks if network not in data]
     if missing:
         raise UmcError(f"the checkpoint has no {missing[0]}; publish the actor alone with --actor_only")
     return {
-        **{network: {name: _half(name, tensor) for name, tensor in data[network].items()} for network in networks},
+        **{network: {name: stored(name, tensor) for name, tensor in data[network].items()} for network in networks},
         "iter": data["iter"],
         "infos": {"umc": dataclasses.asdict(info)},
     }
 
 
+def _as_it_is(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone()
+
+
 def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
     # statistics reach further than weights: a variance of 1e-8 would become 0
     if not tensor.is_floating_point() or "normalizer" in name:
-        return tensor.clone()
+        return _as_it_is(name, tensor)
     half = tensor.half()
     if not half.isfinite().all():
         raise UmcError(f"{name} holds weights that half precision cannot hold, or that are no numbers; train it again")
@@ -229,7 +238,7 @@ def _checked(checkpoint: Path, info: CheckpointInfo, content: bytes, path: Path)
     if not difference <= TOLERANCE:
         raise UmcError(
             f"actions of the file would differ from {checkpoint} by {difference:.2g}, more than {TOLERANCE:g}; "
-            "train with the agent as it is registered, or with smaller weights"
+            "give --full_precision, or train with the agent as it is registered"
         )
     return difference
 

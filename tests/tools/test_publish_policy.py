@@ -117,6 +117,8 @@ def test_statistics_of_observations_keep_their_precision():
     assert stripped["obs_normalizer._std"].item() == pytest.approx(1e-7)
     assert stripped["obs_normalizer.count"].item() == 70_000
     assert stripped["core.weight"].dtype == torch.float16
+    full = publish_policy.stripped(data, dummy_training.info(), actor_only=True, full_precision=True)
+    assert full["actor_state_dict"]["core.weight"].dtype == torch.float32
 
 
 def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monkeypatch):
