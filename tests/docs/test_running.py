@@ -33,6 +33,7 @@ JOBS = 2
 
 WRITTEN = {  # what a page asks its reader for
     r"UMC_1 .* BASELINE_3": "pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1",
+    r"(checkpoints/a1_ablations/)\*\.pt": r"\1a1_transformer_small32_stage2.pt \1a1_transformer_small32_mask_100_stage2.pt",
     r"a\.pt b\.pt": "pretrained:a1_transformer_stage2 pretrained:a1_nm_mlp_stage1 --labels mlp transformer --out OUT",
     r"logs/rsl_rl/umc_g1_mlp_stage2/<run> pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
     r"(?<=checkpoint )RUN pretrained:a1_mlp_stage2": "pretrained:a1_transformer_stage2 pretrained:a1_mlp_stage2",
@@ -69,7 +70,7 @@ SHRINK: list[tuple[str, str | None, str]] = [
     (r"train\.py .*--recipe", "--show", ""),
     (r"train\.py .*--resume", "--num_envs 8 --max_iterations 2", ""),
     (r"train\.py .*--video", "--num_envs 8 --max_iterations 1 --video_length 12", ""),
-    (r"train\.py .*--sweep ablation", f"{TRAIN} --jobs 1 sweep.seeds=[1] sweep.agents=[NETWORK_ratio_1110]", ""),
+    (r"train\.py .*--sweep \S*ablation", f"{TRAIN} --jobs 1 sweep.seeds=[1] sweep.agents=[NETWORK_ratio_1110]", ""),
     (r"train\.py .*--sweep", f"{TRAIN} --jobs 1 sweep.seeds=[1]", ""),
     (r"train\.py|isaaclab\.sh train", TRAIN, ""),
     (r"--policy policy\.pt", None, "needs a file that its reader has trained; tests/tasks/test_parts.py"),

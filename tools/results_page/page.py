@@ -270,7 +270,10 @@ def _gaps(results: Sequence[RobotResults]) -> list[str]:
         elif gone:
             lines.append(f"{display_name(robot)}: the paper's {gone}.")
     if not any(spec.purpose.startswith("ablation") for specs in found.values() for spec in specs):
-        lines.append("The paper's ablations are in the [training guide](training_guide.md): of A1's MLP, one run each.")
+        lines.append(
+            "The paper's ablations, one training each, are in the [experiments](experiments.md#the-papers-ablations) "
+            "with a transformer, in the [training guide](training_guide.md) with A1's MLP."
+        )
     return lines
 
 
