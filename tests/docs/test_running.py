@@ -33,7 +33,7 @@ JOBS = 2
 
 WRITTEN = {  # what a page asks its reader for
     r"UMC_1 .* BASELINE_3": "pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1",
-    r"(checkpoints/a1_ablations/)\*\.pt": r"\1a1_transformer_small32_stage2.pt \1a1_transformer_small32_mask_100_stage2.pt",
+    r"(?<=a1_ablations/)\*\.pt": "a1_transformer_small32_stage2.pt",
     r"a\.pt b\.pt": "pretrained:a1_transformer_stage2 pretrained:a1_nm_mlp_stage1 --labels mlp transformer --out OUT",
     r"logs/rsl_rl/umc_g1_mlp_stage2/<run> pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
     r"(?<=checkpoint )RUN pretrained:a1_mlp_stage2": "pretrained:a1_transformer_stage2 pretrained:a1_mlp_stage2",

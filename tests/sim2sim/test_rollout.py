@@ -337,7 +337,7 @@ def test_ctrl_c_while_the_workers_start_ends_them_first(monkeypatch):
             events.append("wait")
 
         def submit(self, *_):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # os.kill may reach another thread first
 
         def shutdown(self, **_):
             events.append("shutdown")
