@@ -194,25 +194,23 @@ def stripped(
 ) -> dict[str, Any]:
     """Return what is published of a checkpoint: networks with half-precision weights by default, no optimizer."""
     networks = WEIGHTS[:1] if actor_only else WEIGHTS  # Stage 2 starts from both
-    stored = _as_it_is if full_precision else _half
     missing = [network for network in networks if network not in data]
     if missing:
         raise UmcError(f"the checkpoint has no {missing[0]}; publish the actor alone with --actor_only")
     return {
-        **{network: {name: stored(name, tensor) for name, tensor in data[network].items()} for network in networks},
+        **{
+            network: {name: tensor if full_precision else _half(name, tensor) for name, tensor in data[network].items()}
+            for network in networks
+        },
         "iter": data["iter"],
         "infos": {"umc": dataclasses.asdict(info)},
     }
 
 
-def _as_it_is(name: str, tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.clone()
-
-
 def _half(name: str, tensor: torch.Tensor) -> torch.Tensor:
     # statistics reach further than weights: a variance of 1e-8 would become 0
     if not tensor.is_floating_point() or "normalizer" in name:
-        return _as_it_is(name, tensor)
+        return tensor.clone()
     half = tensor.half()
     if not half.isfinite().all():
         raise UmcError(f"{name} holds weights that half precision cannot hold, or that are no numbers; train it again")

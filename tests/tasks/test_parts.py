@@ -68,6 +68,13 @@ def test_a_task_of_umc_stays_as_it_is():
     assert after == before
 
 
+def test_a_package_with_a_syntax_error_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "unfinished_tasks.py").write_text("def make(env:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UmcError, match=r"cannot import unfinished_tasks \(.*line 1"):
+        checked_task_of_any_package("unfinished_tasks:Walk")
+
+
 def test_other_names_are_found_and_what_is_not_there_is_not_needed():
     name = checked_task_of_any_package("renamed_a1:Renamed-A1")
     assert name == "Renamed-A1"

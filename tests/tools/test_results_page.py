@@ -370,7 +370,7 @@ def test_one_policy_is_measured_anew_without_the_others(package, monkeypatch):
     models = json.loads((package / MODELS).read_text())
     models["models"]["a1_mlp_stage2"]["sha256"] = sha256(other)
     (package / MODELS).write_text(json.dumps(models))
-    made_with["git"] = {"commit": "other" * 8}
+    made_with |= {"git": {"commit": "other" * 8}, "ground": "flat"}  # which earlier studies leave out
     calls.clear()
     assert results.main([*argv, "--kept"]) == 0
     assert [call[1 : call.index("--robot")] for call in calls] == [[str(package / "a1_mlp_stage2.pt")]] * 2

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import logging
+import threading
 import time
 
 from umc.utils import console
@@ -39,6 +42,22 @@ def test_a_phase_of_a_wait_has_its_own_line(capsys):
         finish_phase("policy")
     lines = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert lines == ["starting ...", "  engine", "  policy"]
+
+
+def test_a_wait_on_a_full_disk_prints_no_traceback_of_its_thread(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            if "reason" in text:
+                failed.set()
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(text)
+
+    failed, errors = threading.Event(), []
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+    monkeypatch.setattr(console, "WAITING_LINE_S", 0.01)
+    with contextlib.redirect_stdout(Full()), waiting("starting", "reason"):
+        assert failed.wait(60)
+    assert errors == []
 
 
 def test_only_a_long_phase_is_shown_and_not_its_end_after_an_error(capsys, monkeypatch):
