@@ -15,7 +15,7 @@ import pytest
 from fresh_policy import write_fresh
 from PIL import Image
 from run_script import run_script
-from umc.rendering.film import fault_color
+from umc.rendering.film import fault_color, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, SENSOR
 from umc.utils.errors import UmcError
@@ -44,8 +44,28 @@ def test_flags_make_a_cfg():
     assert film_cfg(flags()) == FilmCfg()
     assert film_cfg(flags(quick=True, view="front")) == replace(QUICK, view="front")
     assert film_cfg(flags(steps=20, scenario=3)) == FilmCfg(steps=20, onset=10, scenario=3)
-    assert FilmCfg(scenario=4).title == "scenario 4: dead sensors, slow joints"
-    assert FilmCfg().title == "scenario 8: healthy"
+    assert film_cfg(flags(scenario="leg_dead", joints=["FL_calf_joint"])) == FilmCfg(
+        scenario="leg_dead", joints=("FL_calf_joint",)
+    )
+
+
+def test_the_title_says_what_fails():
+    titles = {
+        4: "scenario 4: dead sensors, slow joints",
+        8: "scenario 8: healthy",
+        "dead+power_loss": "dead sensors, power loss",
+        "leg_dead": "leg dead: dead sensors",
+    }
+    for scenario, title in titles.items():
+        protocol = FilmCfg(scenario=scenario, file="real_world").protocol("a1", None)
+        assert scenario_title(scenario, tuple(protocol.scenario(scenario).kinds)) == title
+
+
+def test_named_joints_fail_in_place_of_drawn_ones():
+    (case,) = FilmCfg(scenario=4, joints=("FL_calf_joint",)).protocol("a1", None).cases()
+    assert (case["joint_names"], case["num_joints"]) == (("FL_calf_joint",), (1, 1))
+    with pytest.raises(UmcError, match="nothing fails in scenario 8"):
+        FilmCfg(joints=("FL_calf_joint",)).protocol("a1", None)
 
 
 def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
@@ -62,7 +82,8 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 
 
 def test_the_legend_has_the_color_that_joints_get():
-    assert [fault_color(scenario) for scenario in (1, 3, 6, 8)] == [SENSOR, ALARM, ALARM, None]
+    colors = {("dead",): SENSOR, ("dead", "effort"): ALARM, ("effort",): ALARM, (): None}
+    assert {kinds: fault_color(kinds) for kinds in colors} == colors
 
 
 def orange(panel):

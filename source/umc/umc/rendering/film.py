@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from umc.evaluation.conditions import set_protocol
 from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
-from umc.evaluation.protocol import Protocol
+from umc.evaluation.protocol import Protocol, ScenarioId
 from umc.evaluation.rollout import reset_batch, step_policy
 from umc.evaluation.session import Session, open_session
-from umc.faults import JointKind, find_kind, find_scenario
+from umc.faults import JointKind, find_kind, is_scenario
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
 from umc.rendering.layout import ALARM, SENSOR, Color, Heading, Moment, Take, compose, storyboard
 from umc.rendering.writers import MAX_GIF_BYTES, Frame, write_gif, write_mp4, write_png
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
     from umc.rl.policy import Policy
 
+KIND_WORDS = {
+    "dead": "dead sensors",
+    "rom": "smaller range of motion",
+    "effort": "weak motors",
+    "velocity": "slow joints",
+}
+"""Kinds of the paper's scenarios in the title of a film."""
+
 GIF_SHARE = 2 / 3
 """Width of the GIF of several policies as a part of the MP4's [-]: 644 px for two."""
 
@@ -40,15 +48,17 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
         print("a film shows one env; --num_envs is for --viz")
     options.num_envs = 1
     takes, step_dt = film_takes(session, protocol, cfg)
+    kinds = tuple(protocol.scenario(cfg.scenario).kinds)
     heading = Heading(
-        title=f"{robot_title(session)}, {cfg.title}",
+        title=f"{robot_title(session)}, {scenario_title(cfg.scenario, kinds)}",
         steps=cfg.steps,
         step_dt=step_dt,
-        onset=cfg.onset if cfg.has_faults else None,
-        mark=fault_color(cfg.scenario),
+        onset=cfg.onset if kinds else None,
+        mark=fault_color(kinds),
     )
     out = options.out or results_folder(session.checkpoint) / "videos" / session.checkpoint.stem
-    name = f"{session.task}_scenario{cfg.scenario}_seed{protocol.seed}"
+    scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
+    name = f"{session.task}_{scenario}_seed{protocol.seed}"
     for path in film_files(out, name):
         write_film(path, takes, heading, 1.0 / (step_dt * cfg.every))
         print(f"{path.suffix[1:]}: {path}", flush=True)
@@ -67,12 +77,19 @@ def robot_title(session: Session) -> str:
     return task.split("-")[1] if TASK_NAME.fullmatch(task) else task
 
 
-def fault_color(scenario: int) -> Color | None:
-    """Return the color of a scenario's faulty joints; a joint that lost its sensor as well looks like a broken one."""
-    kinds = [find_kind(name) for name in find_scenario(scenario).kinds]
+def scenario_title(scenario: ScenarioId, kinds: Sequence[str]) -> str:
+    """Return a scenario in words."""
+    words = ", ".join(KIND_WORDS.get(kind, kind.replace("_", " ")) for kind in kinds) or "healthy"
+    if isinstance(scenario, int):
+        return f"scenario {scenario}: {words}"
+    return words if is_scenario(scenario) else f"{scenario.replace('_', ' ')}: {words}"
+
+
+def fault_color(kinds: Sequence[str]) -> Color | None:
+    """Return the color of joints with these faults; one that lost its sensor as well looks like a broken one."""
     if not kinds:
         return None
-    return ALARM if any(isinstance(kind, JointKind) for kind in kinds) else SENSOR
+    return ALARM if any(isinstance(find_kind(kind), JointKind) for kind in kinds) else SENSOR
 
 
 class FallDetector:
@@ -112,6 +129,7 @@ def film_takes(
     set_protocol(session.env_cfg, protocol, 1)
     setattr(session.env_cfg.scene, CAMERA, camera_cfg(*cfg.size))
     falls = FallDetector(session.env_cfg)
+    has_faults = bool(protocol.scenario(cfg.scenario).kinds)
     steps = range(cfg.every, cfg.steps + 1, cfg.every) if steps is None else steps
     names = session.options.names or labels_of([(one.path, one.info) for one in session.checkpoints])
     takes: list[Take] = []
@@ -129,7 +147,7 @@ def film_takes(
         start, distance = (env.scene["robot"].data.root_pos_w.torch - env.scene.env_origins)[0, :2].clone(), 0.0
         for step in step_policy(env, policy, obs, cfg.steps, bar):
             _note_events(take, step, state, falls.fallen(env))
-            if take.failed is None and step.number == cfg.onset and cfg.has_faults:
+            if take.failed is None and step.number == cfg.onset and has_faults:
                 start, distance = step.position[0].clone(), 0.0
                 camera.mark_fault()
             if take.ended is None:

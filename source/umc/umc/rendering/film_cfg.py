@@ -10,23 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS, num_policies
+from umc.evaluation.arguments import scenario as scenario_id
 from umc.utils.cli import path, within
 from umc.utils.errors import UmcError
 from umc.utils.outputs import require_writable
 
 if TYPE_CHECKING:
-    from umc.evaluation.protocol import Protocol
+    from umc.evaluation.protocol import Protocol, ScenarioId
 
 STAGE2_SCENARIO = 2
 """Scenario without ``--scenario`` for a Stage 2 policy: a dead sensor and a smaller range of motion."""
-
-KIND_WORDS = {
-    "dead": "dead sensors",
-    "rom": "smaller range of motion",
-    "effort": "weak motors",
-    "velocity": "slow joints",
-}
-"""Kinds of the paper's scenarios in the title of a film."""
 
 LONGEST_FILM = 10_000
 """Longest film [env steps]: its pictures are kept in memory until the files are written, 2 GB per policy."""
@@ -44,8 +37,10 @@ class FilmCfg:
 
     steps: int = 500
     """Length [env steps]."""
-    scenario: int = HEALTHY
-    """Scenario of the paper's table."""
+    scenario: ScenarioId = HEALTHY
+    """Scenario of the paper's table, kinds of faults, or one of the protocol's own."""
+    joints: tuple[str, ...] | None = None
+    """Joints that fail; None draws them as the protocol says."""
     onset: int = 100
     """Env step of the fault: the middle one of the paper's inference onsets."""
     size: tuple[int, int] = (480, 330)
@@ -57,29 +52,19 @@ class FilmCfg:
     file: str | None = None
     """Protocol that has the robot, by name or path; the default without it."""
 
-    @property
-    def has_faults(self) -> bool:
-        """Whether something fails."""
-        return self.scenario != HEALTHY
-
-    @property
-    def title(self) -> str:
-        """The scenario in words."""
-        from umc.faults import find_scenario
-
-        kinds = find_scenario(self.scenario).kinds
-        return f"scenario {self.scenario}: {', '.join(KIND_WORDS[kind] for kind in kinds) or 'healthy'}"
-
-    def for_stage(self, stage: int, scenario: int | None) -> FilmCfg:
+    def for_stage(self, stage: int, scenario: ScenarioId | None) -> FilmCfg:
         """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario."""
         return replace(self, scenario=STAGE2_SCENARIO) if stage == 2 and scenario is None else self
 
     def protocol(self, robot: str, seed: int | None) -> Protocol:
-        """Cut a robot's evaluation protocol to the one cell that is filmed."""
+        """Cut a robot's evaluation protocol to the one cell that is filmed; UmcError if it has no such scenario."""
         from umc.evaluation.protocol import protocol_for
 
         protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file)
-        return replace(protocol, settings=(replace(protocol.settings[0], onset=self.onset),), steps=self.steps)
+        if self.joints is not None and not protocol.scenario(self.scenario).kinds:
+            raise UmcError(f"--joints: nothing fails in scenario {self.scenario}; name another by --scenario")
+        setting = replace(protocol.settings[0], onset=self.onset, joints=self.joints)
+        return replace(protocol, settings=(setting,), steps=self.steps)
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
@@ -90,7 +75,12 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     """Add the flags that :func:`film_cfg` reads."""
     cfg, add = FilmCfg(), parser.add_argument_group("film", about).add_argument
     add("--steps", type=int, help=f"length [env steps]; default {cfg.steps}")
-    add("--scenario", type=int, help="scenario of the paper's table, 1 to 8; 8 is the healthy robot")
+    add(
+        "--scenario",
+        type=scenario_id,
+        help="1 to 8 of the paper's table (8: healthy), kinds such as dead+locked, or by name",
+    )
+    add("--joints", nargs="+", metavar="JOINT", help="joints that fail; else the protocol draws them")
     add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
     add("--protocol", help="file in config/protocols, or path of one; umc_paper, or any_robot for other robots")
     add("--labels", dest="names", nargs="+", help="names of the policies in the film, in the order of --checkpoint")
@@ -110,9 +100,10 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
     if not 0 < onset < steps:
         raise UmcError(f"--onset {onset} has to lie between 1 and {steps - 1}, the last step before the end at {steps}")
     scenario = HEALTHY if options.scenario is None else options.scenario
-    if scenario not in range(1, HEALTHY + 1):
-        raise UmcError(f"unknown scenario {scenario}; the paper's scenarios are 1 to {HEALTHY}; choose one of them")
-    return replace(cfg, steps=steps, onset=onset, scenario=scenario, view=options.view, file=options.protocol)
+    joints = None if options.joints is None else tuple(options.joints)
+    return replace(
+        cfg, steps=steps, onset=onset, scenario=scenario, joints=joints, view=options.view, file=options.protocol
+    )
 
 
 def check_output(options: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
     from tensordict import TensorDict
 
-    from umc.evaluation.protocol import Protocol
+    from umc.evaluation.protocol import Protocol, ScenarioId
     from umc.faults import FaultState
     from umc.rl.policy import Policy
     from umc.viewer.panel import Panel
@@ -81,8 +81,9 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
         cfg = replace(cfg, steps=LIVE_STEPS)
-    # a cell for each button of the page
-    protocol = replace(cfg.protocol(robot_and_stage(session.task)[0], options.seed), scenarios=tuple(SCENARIOS))
+    # a cell for each button of the page, and for the scenario at the start
+    scenarios = tuple(dict.fromkeys((*SCENARIOS, cfg.scenario)))
+    protocol = replace(cfg.protocol(robot_and_stage(session.task)[0], options.seed), scenarios=scenarios)
     _configure(session, protocol)
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
@@ -138,7 +139,7 @@ class _Actor:
 class Episodes:
     """Scenarios of the episodes: the same faults again after a reset, others for each button that is pressed."""
 
-    def __init__(self, protocol: Protocol, num_envs: int, scenario: int) -> None:
+    def __init__(self, protocol: Protocol, num_envs: int, scenario: ScenarioId) -> None:
         self.protocol, self.scenario = protocol, scenario
         self._num_envs, self._draw = num_envs, 0
 
