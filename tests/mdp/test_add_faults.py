@@ -4,6 +4,7 @@
 
 import copy
 import math
+import pickle
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -82,6 +83,17 @@ def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
     quantities = [after[name].params["quantity"] for name in ("joint_pos", "joint_vel", "actions")]
     assert quantities == ["position", "velocity", "action"]
     assert "command_faults" not in vars(cfg.actions)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda cfg: pickle.loads(pickle.dumps(cfg))])
+def test_a_copy_keeps_all_that_was_added(copied):
+    cfg = add(UnitreeGo2FlatEnvCfg())
+    cfg.detection.delay = 10
+    twin = copied(cfg)
+    assert repr(twin) == repr(cfg)
+    assert twin.detection == cfg.detection
+    assert twin.detection is not cfg.detection
+    assert list(vars(twin.events)) == list(vars(cfg.events))
 
 
 def test_a_sensor_keeps_noise_scale_clip_history_joints_and_parameters():

@@ -252,7 +252,7 @@ def _sensor_edits(
 
 def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) -> None:
     if any(terms.get(name) is not None for terms in present):
-        raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once: copy a cfg before")
+        raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once; copy a cfg by copy.deepcopy")
 
 
 def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_JOINTS) -> tuple[FaultKind, ...]:
