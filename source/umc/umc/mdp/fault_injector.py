@@ -171,6 +171,7 @@ class FaultInjector:
     ) -> None:
         """Inject a fault from the next step on; a second fault of the same kind replaces the first.
 
+        It counts from the onset of the first: under a new rate, a drift is where this rate would have taken it.
         ``severity`` is in the kind's unit (default: the initial one of :meth:`severity_range`); ``detected`` is by
         default the paper's: when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind,
         a severity out of range, or a fault that would have no effect on the joint, for want of a limit.
