@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans depend on (seed, env, episode) and on nothing else, are spread as asked, and bad input is refused."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -220,6 +221,19 @@ def test_a_level_lies_between_healthy_and_full_severity():
     drawn = schedule(scenario="effort", severity={"effort": {"fraction": 0.25}}, nominal=NOMINAL)
     drawn.set_level(0.5)
     assert (drawn.draw(torch.tensor([0]), torch.tensor([0])).severity == 20.0 - 0.5 * 15.0).all()
+
+
+@pytest.mark.parametrize("none", [1.0e9, 3.4e38, math.inf])
+def test_a_joint_without_a_limit_has_the_full_severity_at_every_level(none):
+    """A part of the way to a limit that no motor reaches would be no fault."""
+    efforts = torch.full((12,), 20.0)
+    efforts[0] = none
+    drawn = schedule(scenario="effort", num_joints=(12, 12), nominal=replace(NOMINAL, effort=efforts))
+    drawn.set_level(0.25)
+    severity = drawn.draw(torch.tensor([0]), torch.tensor([0])).severity[0, 0, 0]
+    assert severity.tolist() == [5.0] + [20.0 - 0.25 * 15.0] * 11
+    with pytest.raises(UmcError, match="none of effort has a mild form"):
+        schedule(scenario="effort", nominal=replace(NOMINAL, effort=efforts.fill_(none))).set_level(0.25)
 
 
 def test_ratios_can_change_and_only_to_known_scenarios():

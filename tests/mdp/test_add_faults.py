@@ -4,6 +4,7 @@
 
 import copy
 import math
+import pickle
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -23,6 +24,7 @@ from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
 from umc.faults import FaultsCfg, JointLimits
 from umc.mdp.physics import prepare_robot
+from umc.robots.a1 import A1_CFG
 from umc.robots.spawn import SOLVER_POSITION_ITERATIONS, SOLVER_VELOCITY_ITERATIONS
 from umc.tasks.a1 import A1Stage2EnvCfg
 from umc.utils.errors import UmcError
@@ -82,6 +84,17 @@ def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
     quantities = [after[name].params["quantity"] for name in ("joint_pos", "joint_vel", "actions")]
     assert quantities == ["position", "velocity", "action"]
     assert "command_faults" not in vars(cfg.actions)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda cfg: pickle.loads(pickle.dumps(cfg))])
+def test_a_copy_keeps_all_that_was_added(copied):
+    cfg = add(UnitreeGo2FlatEnvCfg())
+    cfg.detection.delay = 10
+    twin = copied(cfg)
+    assert repr(twin) == repr(cfg)
+    assert twin.detection == cfg.detection
+    assert twin.detection is not cfg.detection
+    assert list(vars(twin.events)) == list(vars(cfg.events))
 
 
 def test_a_sensor_keeps_noise_scale_clip_history_joints_and_parameters():
@@ -336,6 +349,23 @@ def test_cases_may_name_joints():
     ):
         with pytest.raises(UmcError, match=message):
             add(go2(), cases=[{"scenario": "rom"}, wrong])
+
+
+def test_a_case_may_have_more_joints_than_the_task_where_the_robot_is_known():
+    def a1(case):
+        cfg = go2()
+        cfg.scene.robot = A1_CFG
+        return add(cfg, joint_names=[HIPS], num_joints=(1, 2), cases=[{"scenario": "rom"}, {"scenario": "rom", **case}])
+
+    whole = {"joint_names": [".*"], "num_joints": (12, 12)}
+    assert a1(whole).events.faults.params["cases"][1] == {"scenario": "rom", **whole}
+    for wrong, message in (
+        ({"num_joints": (8, 8)}, "max is 8, but there are 4 joints that can fail"),
+        ({"joint_names": [".*_knee"]}, r"no joint is named \.\*_knee; the joints are FL_hip_joint"),
+        ({"severity": {"rom": {".*_knee": 0.3}}}, r"rom: pattern '\.\*_knee' matches no joint"),
+    ):
+        with pytest.raises(UmcError, match=message):
+            a1(wrong)
 
 
 @pytest.mark.parametrize(

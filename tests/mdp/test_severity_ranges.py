@@ -9,19 +9,26 @@ import torch
 from fault_env import events_with
 from umc.faults import KINDS, FaultSchedule, FaultState, JointKind, JointLimits
 from umc.mdp import FaultInjector
+from umc.utils.errors import UmcError
 
 
-def offered(kind, effort=20.0):
-    """The severities that are offered for a joint of such a torque limit [N*m]."""
+def injector(reach=1.0, effort=20.0, injected=None):
+    """The injector of a robot of two joints with such limits [rad, N*m]; it tells what has been injected."""
     schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))
-    nominal = JointLimits(*(torch.full((2,), value) for value in (-1.0, 1.0, effort, 10.0)))
+    nominal = JointLimits(*(torch.full((2,), value) for value in (-reach, reach, effort, 10.0)))
     term = SimpleNamespace(
         prepare_limits=lambda: None,
         state=FaultState(schedule, 1),
         source=schedule,
         writer=SimpleNamespace(nominal=nominal),
+        inject_fault=lambda *fault: injected.append(fault),
     )
-    return FaultInjector(SimpleNamespace(event_manager=events_with(term))).severity_range("a", kind)
+    return FaultInjector(SimpleNamespace(event_manager=events_with(term)))
+
+
+def offered(kind, effort=20.0):
+    """The severities that are offered for a joint of such a torque limit [N*m]."""
+    return injector(effort=effort).severity_range("a", kind)
 
 
 @pytest.mark.parametrize(
@@ -55,3 +62,16 @@ def test_a_joint_without_a_torque_limit_gets_severities_that_a_motor_has():
     assert offered("effort").high == 20.0
     for unlimited in (torch.inf, torch.finfo(torch.float32).max, 0.0):  # the second is PhysX's; 0 is a free joint
         assert 0.0 < offered("effort", unlimited).high < 100.0
+
+
+def test_a_fault_that_would_have_no_effect_on_the_joint_is_refused():
+    injected = []
+    wheel, knee = injector(torch.inf, injected=injected), injector(injected=injected)
+    with pytest.raises(UmcError, match="rom would have no effect on a, which has no limit") as error:
+        wheel.inject(0, "a", "rom", 0.3)
+    assert "\n" not in str(error.value)
+    assert not injected
+    wheel.inject(0, "a", "rom", 1.0)  # the whole range
+    wheel.inject(0, "a", "locked")
+    knee.inject(0, "b", "rom", 0.3)
+    assert [fault[1:4] for fault in injected] == [(0, "rom", 1.0), (0, "locked", 0.0), (1, "rom", 0.3)]

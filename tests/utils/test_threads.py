@@ -52,7 +52,16 @@ def test_a_damaged_file_is_refused_by_name(content):
 def test_a_containers_limit_counts(tmp_path, monkeypatch, limit, count):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
     (tmp_path / "cpu.max").write_text(limit)
-    assert cores(tmp_path / "cpu.max") == count
+    assert cores(tmp_path) == count
+
+
+@pytest.mark.parametrize(("limit", "count"), [("-1", 4), ("150000", 2), ("50000", 1)])
+def test_a_containers_limit_counts_in_the_older_version_of_control_groups(tmp_path, monkeypatch, limit, count):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{limit}\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert cores(tmp_path) == count
 
 
 def test_more_threads_have_to_be_worth_it(monkeypatch):

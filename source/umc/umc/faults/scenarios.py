@@ -40,12 +40,14 @@ class Scenario:
             if unknown or "kinds" not in description:
                 raise UmcError(f"scenario '{name}' must have 'kinds' and may have 'detected', not {sorted(unknown)}")
             kinds, detected = description["kinds"], description.get("detected")
+            if not isinstance(detected, bool | None):
+                raise UmcError(f"scenario '{name}': detected {detected} must be true or false")
         if not isinstance(kinds, Sequence) or isinstance(kinds, str) or {type(kind) for kind in kinds} - {str}:
             raise UmcError(f"scenario '{name}' must list its kinds, such as [dead, rom]")
         if len(set(kinds)) != len(kinds):
             raise UmcError(f"scenario '{name}' names a kind twice: {', '.join(kinds)}")
         found = [find_kind(kind) for kind in kinds]
-        return cls(name, tuple(kinds), is_detected(found) if detected is None else bool(detected))
+        return cls(name, tuple(kinds), is_detected(found) if detected is None else detected)
 
 
 SCENARIOS: dict[int, Scenario] = {

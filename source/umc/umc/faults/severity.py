@@ -87,8 +87,9 @@ class Severities:
                     for joint in reference[columns].tolist():
                         kind.check(number * joint)
         self._reference = reference
-        self._healthy = healthy = _per_joint(kind.healthy_severity(nominal), len(joint_names), device)
-        self.can_be_mild = healthy is not None and bool(healthy.isfinite().all())
+        healthy = _per_joint(kind.healthy_severity(nominal), len(joint_names), device)
+        self._healthy = None if healthy is None else healthy.where(healthy < LARGEST_LIMIT, math.inf)
+        self.can_be_mild = self._healthy is not None and bool(self._healthy[list(candidates)].isfinite().any())
         """Whether there is a way from a healthy joint to a faulty one."""
 
     def require_limits(self, nominal: JointLimits | None) -> None:
@@ -101,7 +102,7 @@ class Severities:
     def sample(self, share: torch.Tensor, level: float) -> torch.Tensor:
         """Turn uniform numbers in [0, 1) into severities, shapes (N, J); 0 for joints that cannot fail.
 
-        A level below 1 moves them towards the healthy joint, unless the kind has no mild form.
+        A level below 1 moves them towards the healthy joint, unless the kind has no mild form, or the joint no limit.
         """
         severity = torch.zeros_like(share)
         for joints, distribution in self._groups:

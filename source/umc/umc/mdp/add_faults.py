@@ -17,7 +17,7 @@ from isaaclab.utils import configclass
 from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultsCfg, read_ledger, try_faults
-from umc.faults.cfg import check_joints, check_mapping, check_path, check_patterns, faults_cfg, is_list_of
+from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg, is_list_of
 from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
@@ -151,7 +151,7 @@ def add_faults(
     changes = changes if joint_names is None else {**changes, "joint_names": joint_names}
     faults = faults_cfg(faults, changes)
     asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
-    kinds = validate_faults(env_cfg, faults, _count_joints(env_cfg, asset_name, faults.joint_names))
+    kinds = validate_faults(env_cfg, faults, _known_joints(env_cfg, asset_name))
     params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
     sensors = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
     edits = _sensor_edits(env_cfg, groups, sensors)
@@ -200,11 +200,10 @@ def _faulty_joints(
     return FaultyJointsCfg(asset_name) if patterns == [".*"] else FaultyJointsCfg(asset_name, joint_names=patterns)
 
 
-def _count_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str, joint_names: Sequence[str] | None) -> int:
-    """Count the joints that can fail, PLACEHOLDER_JOINTS where no file names them; UmcError if a pattern fits none."""
+def _known_joints(env_cfg: ManagerBasedRLEnvCfg, asset_name: str) -> list[tuple[str, ...]]:
+    """Return the joints of the robot, of each that a preset offers; none where no file names them."""
     robots = [at[of] for holder, name in variants(env_cfg, "scene") for at, of in variants(holder[name], asset_name)]
-    known = [names for robot in robots if (names := _names_of(robot)) is not None]
-    return min((len(check_joints(names.joints, joint_names)) for names in known), default=PLACEHOLDER_JOINTS)
+    return [names.joints for robot in robots if (names := _names_of(robot)) is not None]
 
 
 def _names_of(robot: Any) -> RobotNames | None:
@@ -252,17 +251,21 @@ def _sensor_edits(
 
 def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) -> None:
     if any(terms.get(name) is not None for terms in present):
-        raise UmcError(f"the task has an {what} named '{name}' already; faults can be added once: copy a cfg before")
+        raise UmcError(f"the task has an {what} named '{name}' already; add faults once (copy.deepcopy copies a cfg)")
 
 
-def validate_faults(env_cfg: Any, faults: FaultsCfg, joints: int = PLACEHOLDER_JOINTS) -> tuple[FaultKind, ...]:
-    """Draw faults for a robot of so many placeholder joints and return their kinds; UmcError for an invalid field."""
+def validate_faults(env_cfg: Any, faults: FaultsCfg, robots: Sequence[Sequence[str]] = ()) -> tuple[FaultKind, ...]:
+    """Draw faults for robots of these joints, by default of any, and return their kinds; UmcError for invalid ones."""
     if faults.replay is not None:
         return ledger_kinds(read_ledger(faults.replay))
     if faults.ledger is not None:
         check_path("ledger", faults.ledger)
-    names = [f"joint_{number}" for number in range(joints)]
     kinds: tuple[FaultKind, ...] = ()
+    for joints in robots:
+        kinds = try_faults(joints, faults, _episode_length(env_cfg), "these parameters").kinds
+    if robots:
+        return kinds
+    names = [f"joint_{number}" for number in range(PLACEHOLDER_JOINTS)]
     for severity in _without_patterns(check_mapping("severity", faults.severity)):
         cfg = replace(
             faults,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from umc.faults import CommandKind, FaultKind, find_kind
+from umc.faults import CommandKind, FaultKind, JointLimits, find_kind
 from umc.faults.kinds import KINDS, ImuKind
 from umc.faults.manual import check_env
-from umc.faults.severity import LARGEST_LIMIT
+from umc.faults.severity import LARGEST_LIMIT, Severities
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.events import newest_env
 from umc.mdp.fault_terms import fault_term
@@ -157,9 +157,7 @@ class FaultInjector:
         if not found.unit:
             return None
         unit = found.unit.strip("[]")
-        writer = self._term.writer
-        assert writer is not None  # the constructor has made it
-        reference = found.severity_reference(writer.nominal)
+        reference = found.severity_reference(self._nominal)
         if reference is not None:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if 0.0 < healthy < LARGEST_LIMIT:
@@ -173,19 +171,28 @@ class FaultInjector:
     ) -> None:
         """Inject a fault from the next step on; a second fault of the same kind replaces the first.
 
+        It counts from the onset of the first: under a new rate, a drift is where this rate would have taken it.
         ``severity`` is in the kind's unit (default: the initial one of :meth:`severity_range`); ``detected`` is by
         default the paper's: when the joint also has a dead sensor. Raises UmcError for an unknown env, joint or kind,
-        or a severity out of range.
+        a severity out of range, or a fault that would have no effect on the joint, for want of a limit.
         """
-        column = self._column(joint)
+        column, found = self._column(joint), find_kind(kind)
         if severity is None:
             bounds = self.severity_range(joint, kind)
             severity = 0.0 if bounds is None else bounds.initial
+        Severities(found, float(severity), self.joint_names, [column], self._nominal, self._state.device)  # checks it
         self._term.inject_fault(env_id, column, kind, float(severity), detected)
 
     def clear(self, env_id: int, joint: str | None = None) -> None:
         """Clear the faults of a joint, or of all, from the next step on; those that have yet to set in stay planned."""
         self._term.clear_faults(env_id, None if joint is None else self._column(joint))
+
+    @property
+    def _nominal(self) -> JointLimits:
+        """Limits of healthy joints. Shapes are (J,)."""
+        writer = self._term.writer
+        assert writer is not None  # the constructor has made it
+        return writer.nominal
 
     def _drawn(self, kind: FaultKind, column: int) -> float | None:
         """Return the middle of the task's severities of a joint; None if it draws none."""

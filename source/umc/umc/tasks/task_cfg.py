@@ -198,6 +198,8 @@ def _wanted(current: Any, value: Any) -> str | None:
         return _wanted_list(current, value)
     if dataclasses.is_dataclass(current):  # a word names a preset: check_presets
         return None if isinstance(value, str) else "a preset; to change a field of it, add its name with a dot"
+    if callable(current) and not _is_function(value):
+        return "the name of a function or class, as module:name"
     return None
 
 
@@ -216,6 +218,15 @@ def _wanted_list(current: Sequence[Any], value: Any) -> str | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _is_function(name: Any) -> bool:
+    from isaaclab.utils.string import string_to_callable
+
+    try:
+        return isinstance(name, str) and callable(string_to_callable(name))
+    except (ValueError, ImportError, AttributeError):
+        return False
 
 
 def check_presets(before: dict[str, Any], after: dict[str, Any], overrides: list[str]) -> None:

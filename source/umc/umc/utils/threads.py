@@ -23,8 +23,11 @@ SMALL, LARGE = "small", "large"
 MOST_THREADS = 8
 """Most threads without ``umc tune``: more cores were not measured. Two of two are 1.1 times faster than one."""
 
-QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Limit of a container: microseconds of processor time in a period, and the period."""
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container finds its limits."""
+
+QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
+"""Files of control groups version 2 and 1: microseconds of processor time in a period, and the period."""
 
 
 class _Tuned(FileModel):
@@ -41,12 +44,14 @@ class Threads(NamedTuple):
     reason: str
 
 
-def cores(quota: Path = QUOTA) -> int:
+def cores(cgroup: Path = CGROUP) -> int:
     """Return the processors that this process may use: those of its affinity, within its container's limit."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    words = quota.read_text().split() if quota.is_file() else []
-    if len(words) == 2 and words[0].isdecimal() and words[1].isdecimal() and int(words[1]) > 0:
-        count = min(count, max(math.ceil(int(words[0]) / int(words[1])), 1))
+    for names in QUOTAS:
+        words = [word for name in names if (cgroup / name).is_file() for word in (cgroup / name).read_text().split()]
+        # without a limit the time is "max" or -1
+        if len(words) == 2 and words[0].isdecimal() and words[1].isdecimal() and int(words[1]) > 0:
+            count = min(count, max(math.ceil(int(words[0]) / int(words[1])), 1))
     return count
 
 
