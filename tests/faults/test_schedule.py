@@ -256,6 +256,7 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ("velocity", {"fraction": 0.15}, {"velocity": 17_453.0}),  # PhysX where the cfg has none
         ("effort", {"fraction": 0.25}, {"effort": 3.4e38}),
         ("rom", 0.3, {"upper": float("inf"), "lower": float("-inf")}),  # a wheel
+        ("rom", 0.3, {"lower": float("-inf")}),  # one limit: there is no range to take a share of
     ],
 )
 def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, severity, limits):

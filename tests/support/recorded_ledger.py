@@ -13,7 +13,7 @@ import torch
 from umc.faults import FaultPlan, FaultSchedule, FaultState, JointLimits, LedgerWriter
 
 JOINTS = [f"{leg}_{part}_joint" for leg in ("FL", "FR", "RL", "RR") for part in ("hip", "thigh", "calf")]
-NOMINAL = JointLimits(*(torch.full((12,), value) for value in (-math.inf, 1.0, 20.0, 10.0)))
+NOMINAL = JointLimits(*(torch.full((12,), value) for value in (-1.0, 1.0, 20.0, 10.0)))
 MIXED = {
     "ratios": {"normal": 1, "dead+locked": 1, "bias+noise": 2, "mine": 1, "detectable": 2, "undetectable": 2},
     "scenarios": {"mine": {"kinds": ["delayed", "rom"], "detected": True}},

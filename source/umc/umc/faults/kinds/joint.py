@@ -171,8 +171,8 @@ class RangeOfMotion(JointKind):
 
     @override
     def required_limits(self, nominal: JointLimits | None) -> torch.Tensor | None:
-        # a wheel has neither limit
-        return None if nominal is None else torch.minimum(-nominal.lower, nominal.upper)
+        # a wheel has no limits; of one limit no share can be taken
+        return None if nominal is None else torch.maximum(-nominal.lower, nominal.upper)
 
     @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:
