@@ -392,7 +392,7 @@ class RecipeRun:
             if self._done(number):
                 continue
             try:
-                if phase.source is not None:
+                if phase.source is not None and not checkpoints_in(self._run_dir(number)):
                     start = self._from_source(phase, phase.source)
                     if phase.source.path is not None and not phase.source.fold:
                         info = checkpoint_info(read_checkpoint(Path(start)), start)
