@@ -189,7 +189,8 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
     assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
 
 
-def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch):
+@pytest.mark.parametrize("iterations", ["--max_iterations=77", "agent.max_iterations=77"])
+def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch, iterations):
     folder = tmp_path / RUNS / "run"
     record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 5, "overrides": []}
     path = put_checkpoint(folder, record={**record, "status": "interrupted"}).relative_to(tmp_path)
@@ -205,12 +206,14 @@ def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch):
     plans = []
     monkeypatch.setattr(train, "run_umc", run_umc)
     monkeypatch.setattr(train, "_run_plan", lambda plan, _: plans.append(plan) or Path("model_1.pt"))
-    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", "env.events.faults.params.seed=3"]) == 0
+    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", iterations, "env.events.faults.params.seed=3"]) == 0
     ((*_, resume, flag, start),) = calls
     assert (resume, flag, start) == ("--resume", "--checkpoint", str(path))
     stage1 = parse(calls[0])
     assert (stage1.task, stage1.spec.name, stage1.options.num_envs, stage1.overrides) == ("UMC-A1-Stage1", "mlp", 4, [])
+    assert stage1.options.max_iterations is None  # it keeps its own
     (plan,) = plans
+    assert plan.agent_cfg.max_iterations == 77
     assert (plan.resume, plan.start_from, plan.physics) == (False, RUNS / "run/model_9.pt", "ovphysx")
 
 

@@ -119,14 +119,18 @@ class TrainRequest:
 
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
-        names = ["num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed"]
+        names = ["num_envs", "seed", "device", "run_name", "deterministic", "distributed"]
+        names += [] if self.options.resume else ["max_iterations"]  # the rest of a run has the run's own
         return as_flags(agent=agent, logs=self.options.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
-        """Return the arguments of a training of the Stage 1 that this run starts from."""
+        """Return the arguments of a training of the Stage 1 that this run starts from, or of the rest of it."""
         assert self.stage1_agent is not None
         flags = self.flags(entry_point(self.stage1_agent, self.library))
-        return ["--task", stage1_task(self.task), *flags, *stage1_overrides(self.overrides)]
+        overrides = stage1_overrides(self.overrides)
+        if self.options.resume:
+            overrides = [token for token in overrides if override_key(token) != SIZE_KEYS["max_iterations"]]
+        return ["--task", stage1_task(self.task), *flags, *overrides]
 
 
 def stage1_overrides(overrides: Sequence[str]) -> list[str]:
