@@ -23,8 +23,11 @@ sys.exit(status)
 """
 
 
-def test_a_stopped_command_says_what_is_kept(monkeypatch, capsys):
+@pytest.mark.parametrize("imports", [False, True])
+def test_a_stopped_command_says_what_is_kept(monkeypatch, capsys, imports):
     def stop(_):
+        if imports:  # as onnxruntime does
+            raise ImportError("initialization failed") from KeyboardInterrupt()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("umc.cli.benchmark.main", stop)

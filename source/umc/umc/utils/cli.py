@@ -99,7 +99,11 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
         return _say(f"error: {_process()}{mistake}", USAGE_ERROR)
     except ChildFailed as error:
         return _say(error.line, error.code)
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, ImportError) as error:
+        # pybind11 makes an ImportError of a Ctrl-C that comes while it imports a module, such as onnxruntime
+        stop = error.__cause__ if isinstance(error, ImportError) else error
+        if not isinstance(stop, KeyboardInterrupt):
+            raise
         if type(stop) in (KeyboardInterrupt, Terminated):  # others have printed what is kept
             print(stopped, file=sys.stderr, flush=True)
         return 128 + getattr(stop, "signum", signal.SIGINT)
