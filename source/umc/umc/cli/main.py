@@ -15,9 +15,9 @@ from umc.utils.isaaclab_flags import asks_for_help
 from umc.utils.lazy_imports import defer_unused_imports
 
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
-    "train": ("umc.training.train", [], "train a policy"),
-    "recipe": ("umc.training.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
-    "sweep": ("umc.training.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
+    "train": ("umc.cli.train", [], "train a policy"),
+    "recipe": ("umc.cli.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
+    "sweep": ("umc.cli.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
     "smoke-test": ("umc.cli.smoke_test", [], "everything once, small; a GPU compared with the CPU: a report"),
     "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
     "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot: umc gait --checkpoint PATH"),
