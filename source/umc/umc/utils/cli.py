@@ -86,7 +86,7 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
     for signum in handled:
         signal.signal(signum, _terminate)
     try:
-        status = work(list(argv))
+        status = _worked(work, argv)
         print(end="", flush=True)  # a full disk or a closed pipe is an error of this command
         return status
     except RankLostError as error:
@@ -99,17 +99,23 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
         return _say(f"error: {_process()}{mistake}", USAGE_ERROR)
     except ChildFailed as error:
         return _say(error.line, error.code)
-    except (KeyboardInterrupt, ImportError) as error:
-        # pybind11 makes an ImportError of a Ctrl-C that comes while it imports a module, such as onnxruntime
-        stop = error.__cause__ if isinstance(error, ImportError) else error
-        if not isinstance(stop, KeyboardInterrupt):
-            raise
+    except KeyboardInterrupt as stop:
         if type(stop) in (KeyboardInterrupt, Terminated):  # others have printed what is kept
             print(stopped, file=sys.stderr, flush=True)
         return 128 + getattr(stop, "signum", signal.SIGINT)
     finally:
         for signum in handled:
             signal.signal(signum, signal.SIG_DFL)
+
+
+def _worked(work: Callable[[list[str]], int], argv: Sequence[str]) -> int:
+    """Run a command; a Ctrl-C while pybind11 imports a module, such as onnxruntime, is no ImportError."""
+    try:
+        return work(list(argv))
+    except ImportError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
 
 
 def _is_unread(stream: int) -> bool:
