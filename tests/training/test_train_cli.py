@@ -140,6 +140,15 @@ def test_overrides_and_seed_reach_the_cfgs():
     assert chosen.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.5", default]
 
 
+def test_options_that_nothing_reads_are_named():
+    def said(*argv):
+        return [line.split(" has no effect")[0] for line in planned(*argv).remarks if "no effect" in line]
+
+    options = ["agent.curriculum_iterations=9", "agent.distillation.updates=3"]
+    assert said(*STAGE1, *options) == ["agent.curriculum_iterations", "agent.distillation"]
+    assert said(*STAGE2, "--agent", "mlp_curriculum", options[0]) == []
+
+
 @pytest.mark.usefixtures("no_pretrained_policy")
 def test_stage_2_starts_from_the_weights_of_the_newest_stage_1(tmp_path):
     assert needs_stage1(parse(STAGE2))
