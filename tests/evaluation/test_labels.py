@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import pytest
+from umc.evaluation.arguments import overrides_first
 from umc.evaluation.labels import groups_of, labels_of
 from umc.rl.checkpoint import CheckpointInfo
 from umc.utils.errors import UmcError
@@ -40,6 +41,12 @@ def test_labels_are_unique_and_a_user_may_choose_them():
     assert labels_of(SEEDS, ["x", "y"]) == ["x", "y"]
     with pytest.raises(UmcError, match="twice"):
         labels_of(SEEDS, ["x", "x"])
+
+
+def test_a_label_may_look_like_an_override_without_a_section():
+    words = ["--labels", "lr=1e-3", "lr=1e-4", "presets=perlin", "env.decimation=4"]
+    assert overrides_first(words) == [*words[3:], *words[:3]]
+    assert overrides_first(["--checkpoint", "a.pt", "episodes=9"])[0] == "episodes=9"  # which is refused by its name
 
 
 def test_groups_are_recipes():

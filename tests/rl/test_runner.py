@@ -50,7 +50,7 @@ def interrupted_at(folder, step, signals=(signal.SIGINT,), library="rsl_rl", **o
     def on_step(now):
         if now == step:
             for signum in signals:
-                os.kill(os.getpid(), signum)
+                signal.raise_signal(signum)
 
     env = dummy.DummyEnv(on_step=on_step) if library == "rsl_rl" else dummy_skrl.LabEnv(on_step=on_step)
     return build(library, folder, env, **options)
@@ -114,7 +114,7 @@ def test_a_signal_while_a_line_is_being_written_saves_too(tmp_path, monkeypatch)
 
         def write(self, data):
             if b"iteration 3/50" in bytes(data):
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
             return len(data)
 
     runner = build("rsl_rl", tmp_path, save_interval=1)

@@ -10,7 +10,6 @@ processes learns the same. `whole`: six iterations. `halves`: three, then three 
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -49,7 +48,7 @@ def runner_of(folder: Path, what: str):
 
     def on_step(now):
         if signum is not None and ranks.rank == 1 and now == STEP_OF_THE_END:
-            os.kill(os.getpid(), signum)
+            signal.raise_signal(signum)
 
     cfg = dummy.agent(save_interval=1)
     if what == "alike":

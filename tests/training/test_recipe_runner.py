@@ -114,6 +114,8 @@ def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its
         ({"teacher": "pretrained:g1_mlp_stage2"}, "Stage 2, late: .*for robot g1"),
         ({"teacher": "pretrained:a1_mlp_stage1"}, "Stage 2, late: .*was trained without faults"),
         ({"from": "pretrained:g1_mlp_stage1"}, "Stage 2, late: .* g1"),
+        ({"from": "gone.pt"}, "Stage 2, late: no checkpoint at gone.pt"),
+        ({"teacher": "gone.pt"}, "Stage 2, late: no network at gone.pt"),
         ({"from": "stage1"}, "Stage 2, late: .*holds the transformer model, the agent is mlp"),
         ({"from": {"recipe": "a1_mlp_tracks_cpu"}}, "Stage 2, late needs Stage 1 of recipe a1_mlp_tracks_cpu, which"),
     ],
@@ -298,6 +300,19 @@ def test_weights_can_come_from_another_recipe(tmp_path):
     run_recipe(["--recipe", written(tmp_path, "back", stages=back)])
     start = flag(calls(tmp_path)[-1], "checkpoint")
     assert checkpoint_info(read_checkpoint(start), start).model == "mlp"
+
+
+def test_a_phase_that_has_begun_needs_its_start_no_longer(tmp_path):
+    start = write_fresh(tmp_path / "start", "UMC-A1-Stage1")
+    argv = ["--recipe", written(tmp_path, stages={1: [], 2: [{"iterations": 3, "from": str(start)}]})]
+    run_recipe(argv)
+    start.unlink()
+    run = RecipeRun(read_recipe(argv[1]), Path("logs"), "")
+    run.checkpoint.unlink()
+    run.state.phases[0].status = "running"
+    run._write()
+    assert run_recipe(argv) == 0
+    assert flag(calls(tmp_path)[-1], "checkpoint") == str(run.checkpoint.with_name("model_1.pt"))
 
 
 def test_a_phase_can_start_a_run_of_its_own_from_the_weights_before_it(tmp_path):

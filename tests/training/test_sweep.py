@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -179,7 +178,7 @@ def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
 def test_ctrl_c_and_sigterm_let_trainings_save_and_the_same_command_goes_on(sweep, tmp_path, capsys):
     def stop(seed, signum):
         wait_until_it_runs(tmp_path, seed)
-        os.kill(os.getpid(), signum)
+        signal.raise_signal(signum)
 
     before = signal.getsignal(signal.SIGTERM)
     for seed, signum, statuses in (

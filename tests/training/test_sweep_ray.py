@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 import time
@@ -32,7 +31,7 @@ def test_two_workers_train_stop_and_go_on(tmp_path, monkeypatch, capfd):
         deadline = time.monotonic() + DEADLINE_S
         while statuses(tmp_path) != ["running"] * 2 and time.monotonic() < deadline:
             time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
 
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a script's background; workers inherit it
     thread = threading.Thread(target=stop_when_both_train)

@@ -140,6 +140,15 @@ def test_overrides_and_seed_reach_the_cfgs():
     assert chosen.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.5", default]
 
 
+def test_options_that_nothing_reads_are_named():
+    def said(*argv):
+        return [line.split(" has no effect")[0] for line in planned(*argv).remarks if "no effect" in line]
+
+    options = ["agent.curriculum_iterations=9", "agent.distillation.updates=3"]
+    assert said(*STAGE1, *options) == ["agent.curriculum_iterations", "agent.distillation"]
+    assert said(*STAGE2, "--agent", "mlp_curriculum", options[0]) == []
+
+
 @pytest.mark.usefixtures("no_pretrained_policy")
 def test_stage_2_starts_from_the_weights_of_the_newest_stage_1(tmp_path):
     assert needs_stage1(parse(STAGE2))
@@ -189,7 +198,8 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
     assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
 
 
-def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch):
+@pytest.mark.parametrize("iterations", ["--max_iterations=77", "agent.max_iterations=77"])
+def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch, iterations):
     folder = tmp_path / RUNS / "run"
     record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 5, "overrides": []}
     path = put_checkpoint(folder, record={**record, "status": "interrupted"}).relative_to(tmp_path)
@@ -205,12 +215,14 @@ def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch):
     plans = []
     monkeypatch.setattr(train, "run_umc", run_umc)
     monkeypatch.setattr(train, "_run_plan", lambda plan, _: plans.append(plan) or Path("model_1.pt"))
-    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", "env.events.faults.params.seed=3"]) == 0
+    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", iterations, "env.events.faults.params.seed=3"]) == 0
     ((*_, resume, flag, start),) = calls
     assert (resume, flag, start) == ("--resume", "--checkpoint", str(path))
     stage1 = parse(calls[0])
     assert (stage1.task, stage1.spec.name, stage1.options.num_envs, stage1.overrides) == ("UMC-A1-Stage1", "mlp", 4, [])
+    assert stage1.options.max_iterations is None  # it keeps its own
     (plan,) = plans
+    assert plan.agent_cfg.max_iterations == 77
     assert (plan.resume, plan.start_from, plan.physics) == (False, RUNS / "run/model_9.pt", "ovphysx")
 
 

@@ -11,15 +11,16 @@ import sys
 from collections.abc import Sequence
 
 from umc.utils.cli import USAGE_ERROR, did_you_mean, run_main
+from umc.utils.isaaclab_flags import asks_for_help
 from umc.utils.lazy_imports import defer_unused_imports
 
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
-    "train": ("umc.training.train", [], "train a policy"),
-    "recipe": ("umc.training.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
-    "sweep": ("umc.training.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
+    "train": ("umc.cli.train", [], "train a policy"),
+    "recipe": ("umc.cli.train", ["--recipe"], "train all phases of a recipe: umc recipe NAME"),
+    "sweep": ("umc.cli.train", ["--sweep"], "train all runs of a sweep: umc sweep NAME --task TASK"),
     "smoke-test": ("umc.cli.smoke_test", [], "everything once, small; a GPU compared with the CPU: a report"),
     "evaluate": ("umc.cli.evaluate", [], "evaluate policies under faults, side by side"),
-    "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot"),
+    "gait": ("umc.cli.evaluate", ["--healthy"], "measure the gait of the healthy robot: umc gait --checkpoint PATH"),
     "report": ("umc.cli.evaluate", ["--report_only"], "write the reports of an evaluation anew: umc report DIR"),
     "benchmark": ("umc.cli.benchmark", [], "evaluate policies under frozen conditions: a card for the leaderboard"),
     "play": ("umc.cli.play", [], "watch a policy live (--viz); without --viz it is filmed"),
@@ -55,8 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     defer_unused_imports()
     # before torch is imported: OpenMP's threads that spin while they wait slow a transformer down on a busy machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    path, first, _ = COMMANDS[name]
+    path, first, purpose = COMMANDS[name]
     module = importlib.import_module(path)
+    if first and asks_for_help(rest):
+        what, own = purpose.split(": ")
+        print(f"usage: {own} [flags]\n\n{what.capitalize()}, as umc {path.split('.')[-1]} {first[0]} does:\n")
     return run_main(module.main, [*first, *rest], getattr(module, "STOP_MESSAGE", "stopped"))
 
 

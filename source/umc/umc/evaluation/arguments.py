@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from umc.utils.cli import at_least_one, check_seed, path
-from umc.utils.config import OVERRIDE
+from umc.utils.config import OVERRIDE, SELECTORS, override_key
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import AddArguments, parse_all
 
@@ -95,6 +95,9 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
         token = argv[number]
         # the token after a flag is its value, whatever it looks like
         value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
+        if not value and "." not in (key := override_key(token)) and key.lstrip("+~") not in SELECTORS:
+            flags = [word for word in argv[:number] if word.startswith("--")]
+            value = flags[-1:] == ["--labels"]  # such as lr=1e-3
         return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
 
     first = [number for number in range(len(argv)) if moves(number)]

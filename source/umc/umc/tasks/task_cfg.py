@@ -20,7 +20,7 @@ from umc.rl.critics import LIVE_GROUP
 from umc.rl.skrl.cfg import require_skrl
 from umc.tasks.limits import check_values
 from umc.utils.cli import did_you_mean
-from umc.utils.config import override_key
+from umc.utils.config import SELECTORS, override_key
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import library_of
@@ -50,9 +50,6 @@ NEEDED = re.compile(
 
 TAKEN = ("self", "env", "env_ids")
 """Arguments of a term's function that Isaac Lab gives itself."""
-
-SELECTORS = ("physics", "renderer", "presets")
-"""Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
 
 ENGINES = {"ovphysx": ("ovphysx", "newton_mjwarp"), "newton_mjwarp": ("newton", "ovphysx")}
 """Python package of each engine that needs no Isaac Sim, and the other one."""

@@ -119,14 +119,18 @@ class TrainRequest:
 
     def flags(self, agent: str) -> list[str]:
         """Return the flags that a child process which trains ``agent`` takes over."""
-        names = ["num_envs", "seed", "max_iterations", "device", "run_name", "deterministic", "distributed"]
+        names = ["num_envs", "seed", "device", "run_name", "deterministic", "distributed"]
+        names += [] if self.options.resume else ["max_iterations"]  # the rest of a run has the run's own
         return as_flags(agent=agent, logs=self.options.logs, **{name: getattr(self.options, name) for name in names})
 
     def stage1_arguments(self) -> list[str]:
-        """Return the arguments of a training of the Stage 1 that this run starts from."""
+        """Return the arguments of a training of the Stage 1 that this run starts from, or of the rest of it."""
         assert self.stage1_agent is not None
         flags = self.flags(entry_point(self.stage1_agent, self.library))
-        return ["--task", stage1_task(self.task), *flags, *stage1_overrides(self.overrides)]
+        overrides = stage1_overrides(self.overrides)
+        if self.options.resume:
+            overrides = [token for token in overrides if override_key(token) != SIZE_KEYS["max_iterations"]]
+        return ["--task", stage1_task(self.task), *flags, *overrides]
 
 
 def stage1_overrides(overrides: Sequence[str]) -> list[str]:
@@ -182,6 +186,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ray_address", help="address of the cluster; without it one is started on this machine")
 
 
+def _check_clips(options: argparse.Namespace) -> None:
+    within(options.video_length, "--video_length", 1, LONGEST_CLIP)
+    if options.video_interval < options.video_length:
+        raise UmcError(
+            f"--video_interval is {options.video_interval}, shorter than a clip of --video_length "
+            f"{options.video_length}; give at least that"
+        )
+    if not options.video and (options.video_length, options.video_interval) != (VIDEO_LENGTH, VIDEO_INTERVAL):
+        raise UmcError("--video_length and --video_interval need --video; add it, or leave them out")
+
+
 def parse(argv: list[str]) -> TrainRequest:
     """Check what needs no import of torch; ``plan.add_launcher_options`` completes the request."""
     from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task  # registers the tasks
@@ -191,12 +206,7 @@ def parse(argv: list[str]) -> TrainRequest:
     options, overrides = parser.parse_known_args(argv)
     at_least_one(options.num_envs, "--num_envs")
     at_least_one(options.max_iterations, "--max_iterations")
-    within(options.video_length, "--video_length", 1, LONGEST_CLIP)
-    if options.video_interval < options.video_length:
-        raise UmcError(
-            f"--video_interval is {options.video_interval}, shorter than a clip of --video_length "
-            f"{options.video_length}; give at least that"
-        )
+    _check_clips(options)
     if options.seed != -1:
         check_seed(options.seed, ", or -1 for a random one")
     check_combinations(options, CONTRADICTIONS, [PRETRAINED] if is_pretrained(options.checkpoint) else [])

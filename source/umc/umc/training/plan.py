@@ -219,7 +219,7 @@ def make_plan(request: TrainRequest) -> Plan:
     typed = any(override_key(token) == "agent.curriculum_iterations" for token in request.overrides)
     stages = [] if typed or not plan.resume else plan.record.fields.get("fault_curriculum", [])
     curriculum = add_curriculum(env_cfg, agent_cfg, request.spec, [(step, tuple(odds)) for step, odds in stages])
-    plan.remarks += _about_scenarios(env_cfg, ranks.world_size)
+    plan.remarks += _about_scenarios(env_cfg, ranks.world_size) + _without_effect(request)
     plan.record.fields |= {
         "robot": request.robot,
         "stage": request.stage,
@@ -329,6 +329,17 @@ def _about_scenarios(env_cfg: Any, world_size: int) -> list[str]:
     if not isinstance(scenarios, list | tuple) or len(scenarios) <= envs:
         return []
     return [f"{envs} envs have the first {envs} of {len(scenarios)} scenarios; the others do not happen"]
+
+
+def _without_effect(request: TrainRequest) -> list[str]:
+    """Return what to say about options that nothing reads: another phase, stage or run of a sweep may share them."""
+    lines = []
+    keys = {override_key(token) for token in request.overrides}
+    if "agent.curriculum_iterations" in keys and not request.spec.curriculum:
+        lines.append(f"agent.curriculum_iterations has no effect: agent {request.spec.name} has no curriculum")
+    if request.teacher is None and any(key.startswith("agent.distillation.") for key in keys):
+        lines.append("agent.distillation has no effect without --teacher")
+    return lines
 
 
 def broadcast_plan(plan: Plan) -> None:

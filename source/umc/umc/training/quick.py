@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, newest_checkpoint
-from umc.tasks.task_cfg import SELECTORS, physics_name, pick_device, resolve_cfgs
+from umc.tasks.task_cfg import physics_name, pick_device, resolve_cfgs
 from umc.training.arguments import SIZE_KEYS, TrainRequest
-from umc.utils.config import override_key
+from umc.utils.config import SELECTORS, override_key
 from umc.utils.console import quiet
 from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_folder, experiment_name, run_stamp

@@ -8,6 +8,7 @@ import argparse
 import math
 import shlex
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -89,12 +90,13 @@ class RecipeState(FileModel):
     phases: list[PhaseState]
 
 
-def run_recipe(argv: list[str]) -> int:
-    """Run a recipe from start to finish, or resume it."""
+def run_recipe(argv: list[str], check: Callable[[Recipe], None] = lambda _: None) -> int:
+    """Run a recipe from start to finish, or resume it; ``check`` gets it before anything is trained."""
     options = _options(argv)
     with timed("checking the recipe"), quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         check_recipe(recipe)
+        check(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over
     run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart, trust=options.trust)
     if options.show:
@@ -392,7 +394,7 @@ class RecipeRun:
             if self._done(number):
                 continue
             try:
-                if phase.source is not None:
+                if phase.source is not None and not checkpoints_in(self._run_dir(number)):
                     start = self._from_source(phase, phase.source)
                     if phase.source.path is not None and not phase.source.fold:
                         info = checkpoint_info(read_checkpoint(Path(start)), start)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from umc.rl.checkpoint import CheckpointInfo
     from umc.rl.runner import TrainingRunner
     from umc.training.plan import Plan
+    from umc.training.recipe import Recipe
 
 STARTUP_LOG = "startup.log"
 """What Isaac Lab prints while it builds an env, kept in the run folder."""
@@ -49,15 +50,15 @@ STOP_MESSAGE = "stopped; what was not saved yet is lost"
 """Printed after Ctrl-C and SIGTERM."""
 
 
-def main(argv: list[str]) -> int:
-    """Run the command ``umc train``; return its exit status."""
+def main(argv: list[str], check: Callable[[Recipe], None]) -> int:
+    """Run the command ``umc train``, with a further ``check`` of a recipe; return its exit status."""
     end_with_parent()
     if asks_for_help(argv):
         return show_help(argv, "train", DESCRIPTION, EXAMPLES, [add_arguments])
     if any(token.split("=", 1)[0] == "--recipe" for token in argv):
         from umc.training.recipe_runner import run_recipe
 
-        return run_recipe(argv)
+        return run_recipe(argv, check)
     if any(token.split("=")[0] == "--sweep" for token in argv):
         from umc.training.sweep import run_sweep
 

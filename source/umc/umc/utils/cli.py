@@ -86,7 +86,7 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
     for signum in handled:
         signal.signal(signum, _terminate)
     try:
-        status = work(list(argv))
+        status = _worked(work, argv)
         print(end="", flush=True)  # a full disk or a closed pipe is an error of this command
         return status
     except RankLostError as error:
@@ -106,6 +106,16 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
     finally:
         for signum in handled:
             signal.signal(signum, signal.SIG_DFL)
+
+
+def _worked(work: Callable[[list[str]], int], argv: Sequence[str]) -> int:
+    """Run a command; a Ctrl-C while pybind11 imports a module, such as onnxruntime, is no ImportError."""
+    try:
+        return work(list(argv))
+    except ImportError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
 
 
 def _is_unread(stream: int) -> bool:

@@ -237,6 +237,9 @@ Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 OVERRIDE = re.compile(r"[~+]*[A-Za-z_][\w./@]*=")
 """What presets and overrides look like."""
 
+SELECTORS = ("physics", "renderer", "presets")
+"""Tokens that choose presets; see ``isaaclab_tasks.utils.preset_cli``."""
+
 
 def checked_override(token: str) -> str:
     """Return an override token; raise ValueError if it is none."""
