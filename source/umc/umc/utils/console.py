@@ -73,12 +73,11 @@ def physx_logger() -> logging.Logger:
     return logger
 
 
-def progress_bar(total: int, title: str | None, unit: str = "step", done: int = 0) -> tqdm:
+def progress_bar(total: int, title: str | None, unit: str = "step") -> tqdm:
     """Return a progress bar with rate and time left, which prints rarely without a terminal; ``title`` None: none."""
     interval = TERMINAL_INTERVAL if sys.stderr.isatty() else LOG_INTERVAL
     return tqdm(
         total=total,
-        initial=done,
         desc=title,
         unit=unit,
         mininterval=interval,
