@@ -98,7 +98,7 @@ def paper_settings(robot: str, table: str) -> dict[str, Any]:
     tables = PAPER["robots"].get(robot)
     if tables is None or table not in tables:
         known = ", ".join(f"{name} ({'/'.join(rows)})" for name, rows in PAPER["robots"].items())
-        raise UmcError(f"the paper has no {table} table of robot '{robot}'; it has {known}")
+        raise UmcError(f"umc holds no {table} table of the paper for robot '{robot}', only {known}")
     return dict(tables[table])
 
 
