@@ -38,7 +38,7 @@ def test_the_agent_cfg_of_the_run_wins_over_the_registered_one(tmp_path):
         cfg["clip_actions"] = 0.01
 
     path = write_fresh(tmp_path, change=narrow)
-    with pytest.raises(UmcError, match="do not fit .* put params/agent.yaml of its run folder beside it"):
+    with pytest.raises(UmcError, match=r"do not fit .* put params/agent.yaml of its run folder beside it"):
         load_policy(path, A1)
     agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
     narrow(agent)
