@@ -9,7 +9,13 @@ import sys
 
 import pytest
 import torch
-from umc.detection import JOINT_KINDS, read_detector
+from fresh_policy import write_fresh
+from umc.cli.main import main
+from umc.detection import JOINT_KINDS, Detector, DetectorFile, read_detector, write_detector
+from umc.models import JointLayout
+from umc.robots import A1_JOINTS
+from umc.utils.errors import UmcError
+from umc.utils.io import sha256
 
 POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
 TASK = ("physics=ovphysx", "env.scene.terrain=flat")
@@ -20,6 +26,23 @@ def umc(*arguments):
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def test_a_detector_that_was_trained_beside_another_policy_is_named_before_the_simulation(
+    tmp_path, capsys, monkeypatch
+):
+    def opened(_session):
+        raise UmcError("the simulation starts")
+
+    monkeypatch.setattr("umc.evaluation.session.open_session", opened)
+    checkpoint, path = write_fresh(tmp_path), tmp_path / "detector.pt"
+    detector = Detector(JointLayout.term_major(A1_JOINTS, 48, 12)).eval()
+    for known in (sha256(checkpoint), "0"):
+        write_detector(path, DetectorFile(detector, "a1", {"policy": {"name": "walk.pt", "sha256": known}}))
+        assert main(["diagnose", "--detector", str(path), "--checkpoint", str(checkpoint), "--device", "cpu"]) == 2
+        shown = capsys.readouterr()
+        assert "the simulation starts" in shown.err
+        assert ("trained beside another policy (walk.pt)" in shown.out) == (known == "0")
 
 
 @pytest.mark.engine

@@ -14,6 +14,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import grimp
 import pytest
@@ -297,6 +298,14 @@ def test_a_part_comes_back_from_its_file_and_a_damaged_one_is_refused(session, t
     assert "\n" not in str(error.value)
 
 
+def replace_simulation(monkeypatch, run_faults):
+    """Start no engine; ``run_faults`` returns batches."""
+    monkeypatch.setattr("umc.evaluation.evaluator.open_session", lambda _: contextlib.nullcontext((None, [0, 1])))
+    monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(joint_names=JOINTS))
+    monkeypatch.setattr("umc.evaluation.rollout.feet_sensor", lambda *_: (None, FEET))
+    monkeypatch.setattr("umc.evaluation.rollout.run_faults", run_faults)
+
+
 @pytest.mark.parametrize("limit", [1, 3000])  # bytes of a file; a batch has more
 def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
     limit, session, tmp_path, monkeypatch, capsys
@@ -310,10 +319,7 @@ def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         return study.policies[0].run
 
-    monkeypatch.setattr("umc.evaluation.evaluator.open_session", lambda _: contextlib.nullcontext((None, [0, 1])))
-    monkeypatch.setattr("umc.mdp.fault_state", lambda _: SimpleNamespace(joint_names=JOINTS))
-    monkeypatch.setattr("umc.evaluation.rollout.feet_sensor", lambda *_: (None, FEET))
-    monkeypatch.setattr("umc.evaluation.rollout.run_faults", simulate)
+    replace_simulation(monkeypatch, simulate)
     capsys.readouterr()
     try:
         status = run_main(lambda _: evaluator.simulate(evaluator.missing()) or 0, [])
@@ -328,6 +334,15 @@ def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
         assert line.startswith(f"error: cannot write {name}: File too large; ")
     assert [part.load(24)[2] for part in evaluator.parts if part.path.exists()] == [FEET, FEET]
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == sorted(one.path.name for one in evaluator.parts[:2])
+
+
+def test_the_bar_of_a_share_has_its_batches_alone(session, tmp_path, monkeypatch):
+    evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path)
+    replace_simulation(monkeypatch, lambda *_: made_up_study(members=1).policies[0].run)
+    bar = MagicMock(return_value=contextlib.nullcontext(MagicMock()))
+    monkeypatch.setattr("umc.utils.console.progress_bar", bar)
+    evaluator.simulate(evaluator.missing((1, 4)))
+    assert (bar.call_args.args, bar.call_args.kwargs) == ((PROTOCOL.steps, "evaluating"), {})  # one of four batches
 
 
 def test_a_folder_into_which_another_process_evaluates_is_refused_by_name(session, tmp_path, monkeypatch, capsys):

@@ -116,6 +116,7 @@ class LivePage:
     def choose_fault(self, kind: str, severity: float) -> None:
         """Choose a kind and wait until its slider is there, at a severity."""
         self.choose("Fault", kind)
+        self.page.locator("code").get_by_text(kind, exact=True).wait_for()
         self.page.wait_for_function(
             f"severity => {{ const boxes = [...document.querySelectorAll('{NUMBER_BOX}')]"
             ".filter(box => box.offsetParent).map(box => parseFloat(box.value));"
@@ -207,7 +208,6 @@ def take_picture(path: Path) -> None:
         for joint, kind, first, severity in (("RR_thigh_joint", "bias", 0.3, 0.1), ("FR_calf_joint", "effort", 8, 14)):
             live.choose("Joint", joint)
             live.choose_fault(kind, first)
-            live.page.wait_for_timeout(1000)  # the slider of the kind before had the same value
             live.set_severity(severity)
             live.press("Break")
             live.wait_for_row(joint, kind)

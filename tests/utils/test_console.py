@@ -60,6 +60,18 @@ def test_a_wait_on_a_full_disk_prints_no_traceback_of_its_thread(monkeypatch):
     assert errors == []
 
 
+def test_a_bar_in_a_log_forgets_within_minutes_that_it_was_stopped(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("tqdm.std.time", lambda: now)
+    bar = console.progress_bar(10**6, "evaluating")  # pytest's standard error is no terminal
+    for number in range(600):
+        now += 3600.0 if number == 300 else 1.0
+        bar.update()
+    rate = bar.format_dict["rate"]
+    bar.close()
+    assert 0.9 < rate <= 1.0
+
+
 def test_only_a_long_phase_is_shown_and_not_its_end_after_an_error(capsys, monkeypatch):
     with timed("short"), quiet():
         pass

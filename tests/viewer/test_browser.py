@@ -76,6 +76,7 @@ def test_a_fault_is_switched_on_seen_changed_and_healed_in_the_page_and_ctrl_c_e
     ledger = tmp_path / "ledger.jsonl"
     policy = write_fresh(tmp_path, model="transformer_small32")  # stands, having learnt nothing
     arguments = ("--checkpoint", str(policy), "--scenario", "8", "--onset", "5", "--ledger", str(ledger))
+    arguments += ("--steps", "100000")  # one episode, however long a busy machine takes
     # a robot that sinks down is not reset
     arguments += ("physics=ovphysx", "env.scene.terrain=flat", "env.terminations.trunk_contact=null")
     with viewer(tmp_path, *arguments) as running, browser_page() as live:

@@ -6,10 +6,12 @@ import argparse
 import importlib.util
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import newton
 import numpy as np
 import pytest
+import torch
 from umc.mdp import JointRow, SeverityRange
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
 from umc.utils.errors import UmcError
@@ -126,6 +128,28 @@ def test_flags_of_the_page_need_the_page_and_viser(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UmcError, match="pip install 'viser"):
         live.is_live(options())
+
+
+def test_the_steps_of_the_viewer_go_on_after_a_scenarios_button(monkeypatch):
+    seen, panel = [], MagicMock(scenario=None, follows=False, env_id=0)
+
+    def stepped(env, actor, obs, steps):
+        for number in range(1, steps + 1):
+            seen.append(number)
+            panel.scenario = 6 if len(seen) == 3 else panel.scenario
+            yield SimpleNamespace(number=number, fell=torch.zeros(1, dtype=torch.bool))
+
+    monkeypatch.setattr("umc.evaluation.rollout.step_policy", stepped)
+    monkeypatch.setattr("umc.viewer.panel.Panel", lambda *_: panel)
+    monkeypatch.setattr(live, "_fallen", lambda _: torch.zeros(1, dtype=torch.bool))
+    for place in ("umc.viewer.scene.Scene", "umc.mdp.FaultInjector", "umc.mdp.fault_state"):
+        monkeypatch.setattr(place, MagicMock())
+    for name in ("MessageGuard", "title"):
+        monkeypatch.setattr(live, name, MagicMock())
+    episodes = MagicMock(protocol=SimpleNamespace(steps=8))
+    live._play(MagicMock(step_dt=0.0), None, episodes, MagicMock(), endless=False)
+    assert seen == [1, 2, 3, 1, 2, 3, 4, 5]
+    episodes.start.assert_called_once_with(6)
 
 
 def test_the_floor_lies_on_the_ground_plane_or_just_below_other_ground():

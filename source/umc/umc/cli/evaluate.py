@@ -35,7 +35,10 @@ SIMULATED += ("seed", "detection", "healthy", "quick", "share", "ray")
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({"detection", flag}, HERE_ALONE) for flag in ("ray", "healthy")),
-    *(({"healthy", flag}, GAIT_ALONE + flag) for flag in ("episodes", "scenarios", "radii", "labels", "share", "ray")),
+    *(
+        ({"healthy", flag}, GAIT_ALONE + flag)
+        for flag in ("episodes", "scenarios", "radii", "sweep", "labels", "share", "ray")
+    ),
     ({"share", "ray"}, "--share is simulated by this process, --ray by workers; leave one of them out"),
     ({"ray_address", "no_ray"}, "--ray_address needs --ray WORKERS"),
     *(({"report_only", flag}, REPORT_ALONE + flag) for flag in SIMULATED),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import (
     HEALTHY,
-    HEALTHY_PUSHED,
     HEALTHY_SECONDS,
     MOST_EPISODES,
     MOST_STEPS,
@@ -53,7 +52,10 @@ OWN_FAULTS = (
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
     *(({"ledger", flag}, OWN_FAULTS) for flag in ("healthy", "against", "scenarios", "seed")),
-    *(({"healthy", flag}, f"--healthy walks without faults; leave out --{flag}") for flag in ("against", "scenarios")),
+    *(
+        ({"healthy", flag}, f"--healthy walks without faults; leave out --{flag}")
+        for flag in ("against", "scenarios", "radii")
+    ),
 )
 
 DESCRIPTION = "Evaluate a policy in plain MuJoCo, on flat ground, under the faults of an Isaac Lab run."
@@ -164,8 +166,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
     paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol, overrides=options.changes)
-    if paper.push:
-        raise UmcError(HEALTHY_PUSHED)
+    paper.check_gait(options.changes)
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
     cfg = replace(cfg, clamp=options.clamp)

@@ -19,9 +19,6 @@ HEALTHY = 8
 HEALTHY_SECONDS = 10.0
 """Length of ``--healthy`` [s]."""
 
-HEALTHY_PUSHED = "protocol.push: --healthy does not push; use --scenarios 8 in its place"
-"""Why ``--healthy`` is refused."""
-
 MOST_EPISODES = 100_000
 """Most robots of each cell; at 50 env steps a second of each of 256 robots they walk for days."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
-from umc.evaluation.arguments import HEALTHY_PUSHED, HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies
+from umc.evaluation.arguments import HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies
 from umc.evaluation.checkpoints import External, with_detections
 from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -74,6 +74,8 @@ def evaluate(
         simulate_plan(session, read_json(options.plan))
         return None
     protocol = choose_protocol(session, sweep, changes["protocol"])
+    if options.healthy:
+        protocol.check_gait(changes["protocol"])
     out = options.out or _default_folder(session, sweep.name if sweep else protocol.name, folder)
     require_writable(out, "--out")
     share = (0, 1) if options.share is None else read_share(options.share)
@@ -172,8 +174,6 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
     from umc.tasks.task_cfg import physics_name
 
     options, cfg = session.options, session.env_cfg
-    if protocol.push:
-        raise UmcError(HEALTHY_PUSHED)
     num_envs = options.num_envs or (QUICK_ENVS if options.quick else HEALTHY_ENVS)
     steps = protocol.steps if options.quick else round(HEALTHY_SECONDS / (cfg.sim.dt * cfg.decimation))
     feet = required_feet(cfg)

@@ -186,12 +186,11 @@ class Evaluator:
         from umc.utils.console import progress_bar
 
         steps = self.protocol.steps
-        done = len(self.parts) - len(parts)
         with open_session(self.session) as (env, policies):
             known = feet_of(self.session.env_cfg)
             feet, names = (None, ()) if known is None else feet_sensor(env, known)
             joints = fault_state(env).joint_names  # in the engine's order, unless the robot's cfg has one
-            with progress_bar(len(self.parts) * steps, "evaluating", done=done * steps) as bar:
+            with progress_bar(len(parts) * steps, "evaluating") as bar:
                 for part in parts:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)

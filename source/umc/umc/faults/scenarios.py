@@ -96,11 +96,11 @@ def is_scenario(name: int | str) -> bool:
 
 
 def paper_settings(robot: str, table: str) -> dict[str, Any]:
-    """Return a robot's ``training``, ``inference`` or ``ablation`` table; raises UmcError if there is none."""
+    """Return a robot's ``training`` table, or A1's ``inference`` one; raises UmcError if there is none."""
     tables = PAPER["robots"].get(robot)
     if tables is None or table not in tables:
         known = ", ".join(f"{name} ({'/'.join(rows)})" for name, rows in PAPER["robots"].items())
-        raise UmcError(f"the paper has no {table} table of robot '{robot}'; it has {known}")
+        raise UmcError(f"umc holds no {table} table of the paper for robot '{robot}', only {known}")
     return dict(tables[table])
 
 

@@ -165,7 +165,9 @@ def load_policy(
     try:
         actor.load_state_dict(data["actor_state_dict"])
     except (RuntimeError, UmcError) as error:  # torch's and our models'
-        raise UmcError(f"the weights in {path} do not fit the model of its run; restore its {AGENT_FILE}") from error
+        raise UmcError(
+            f"the weights in {path} do not fit the model of its run; put {AGENT_FILE} of its run folder beside it"
+        ) from error
     actor = actor.to(device).eval().requires_grad_(False)
     return LoadedPolicy(actor, info, path, sha256(path), agent.get("clip_actions"))
 

@@ -73,16 +73,16 @@ def physx_logger() -> logging.Logger:
     return logger
 
 
-def progress_bar(total: int, title: str | None, unit: str = "step", done: int = 0) -> tqdm:
+def progress_bar(total: int, title: str | None, unit: str = "step") -> tqdm:
     """Return a progress bar with rate and time left, which prints rarely without a terminal; ``title`` None: none."""
-    interval = TERMINAL_INTERVAL if sys.stderr.isatty() else LOG_INTERVAL
+    # a mean over the last seconds: after a stop (Ctrl-Z, a laptop that sleeps) it is right again in a minute or three
+    interval, smoothing = (TERMINAL_INTERVAL, 0.05) if sys.stderr.isatty() else (LOG_INTERVAL, 0.3)
     return tqdm(
         total=total,
-        initial=done,
         desc=title,
         unit=unit,
         mininterval=interval,
-        smoothing=0.05,
+        smoothing=smoothing,
         dynamic_ncols=True,
         disable=title is None,
     )

@@ -187,14 +187,16 @@ def _play(env: ManagerBasedRLEnv, policy: Policy | None, episodes: Episodes, ses
     MessageGuard(scene.server)
     actor = _Actor(policy, panel, env.action_manager.total_action_dim)
     print(f"viewer: {scene.url(session.options.host or HOST)} (press Ctrl-C to end)", flush=True)
-    while True:
+    done, steps = 0, episodes.protocol.steps
+    while endless or done < steps:
         if panel.scenario is not None:
             episodes.start(panel.scenario)
             panel.scenario = None
         obs = episodes.reset(env)
         panel.say(episodes.describe(fault_state(env), panel.env_id, env.step_dt))
         due = time.monotonic()
-        for step in step_policy(env, actor, obs, episodes.protocol.steps):
+        for step in step_policy(env, actor, obs, steps if endless else steps - done):
+            done += 1
             if panel.follows:
                 scene.follow(panel.env_id)
             panel.record()
@@ -211,9 +213,6 @@ def _play(env: ManagerBasedRLEnv, policy: Policy | None, episodes: Episodes, ses
             scene.check()
             due = max(due + env.step_dt, time.monotonic() - MAX_LAG)
             time.sleep(max(due - time.monotonic(), 0.0))
-        else:
-            if not endless:
-                return
 
 
 def _fallen(env: ManagerBasedRLEnv) -> torch.Tensor:

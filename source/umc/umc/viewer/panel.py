@@ -196,18 +196,19 @@ class Panel:
         with self._slider:
             joint, kind = self._selected.value, self._kind.value
             bounds = self._ranges[joint, kind]
-            self._hint.content = f"`{kind}`" + ("" if bounds is None else f" severity [{bounds.unit}]")
             if bounds is None:
                 self._severity.visible = False
-                return
-            row = self._rows[self._injector.joint_names.index(joint)]
-            if kind in row.kinds:
-                bounds = replace(bounds, initial=row.severities[row.kinds.index(kind)])
-            order = self._severity.order
-            self._severity.remove()
-            with self._folder:
-                self._severity = self._gui.add_slider("Severity", *slider_range(bounds), order=order)
-            self._severity.on_update(self._slide)
+            else:
+                row = self._rows[self._injector.joint_names.index(joint)]
+                if kind in row.kinds:
+                    bounds = replace(bounds, initial=row.severities[row.kinds.index(kind)])
+                order = self._severity.order
+                self._severity.remove()
+                with self._folder:
+                    self._severity = self._gui.add_slider("Severity", *slider_range(bounds), order=order)
+                self._severity.on_update(self._slide)
+            # last: where the page names the kind, the slider is the kind's
+            self._hint.content = f"`{kind}`" + ("" if bounds is None else f" severity [{bounds.unit}]")
 
     def _show_env(self, env_id: int) -> None:
         self.env_id = env_id
