@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures of the documentation: ``python -m tools.docs_figures {curves,faults,portrait,strip,terrain} ...``.
 
-* ``curves RUN_DIR ...``: learning curves of a training, whose runs are given in their order
+* ``curves FOLDER``: learning curves of a recipe, from its folder under ``logs/recipes``
 * ``faults --out DIR``: what every kind of fault does to a walking A1
 * ``portrait TASK --out PNG``: a task's robot as it stands without a policy
 * ``strip --checkpoint PATH --out PNG``: the walk of a healthy robot in a row of stills
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import os
 import sys
@@ -29,9 +30,12 @@ from umc.faults.kinds import KINDS
 from umc.rendering.layout import Heading, storyboard
 from umc.rendering.writers import write_png
 from umc.rl.pretrained import pretrained_folder
+from umc.training.recipe_runner import STATE, RecipeState
 from umc.utils.cli import Parser, run_main
+from umc.utils.config import validated
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path
+from umc.utils.text import read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +56,8 @@ PORTRAIT_SIZE, PORTRAIT_CROP = 800, (slice(144, 624), slice(160, 640))
 STILL_SIZE, KEPT = (480, 360), 0.62
 """Width and height of a still [px], and the part of its width that is kept around the robot [-]."""
 
-LENGTH, WIDTH = 12.0, 6.4
-"""Part of the tracks that is drawn [m]."""
+LENGTH, WIDTHS = 12.0, {"training": 4.8, "inference": 3.0}
+"""Part of the tracks that is drawn [m], by table of the paper."""
 
 JOINT = "FL_calf_joint"
 """The joint that fails: the knee that swings most."""
@@ -145,67 +149,72 @@ def latest(rows: Sequence[Any]) -> tuple[list[int], list[float]]:
     return list(kept), list(kept.values())
 
 
-def plot_runs(run_dirs: Sequence[Path], out: Path, title: str | None = None) -> None:
-    """Draw reward, episode length and action noise of a training, whose runs follow each other, as one line each."""
+def plot_recipe(folder: Path, out: Path) -> None:
+    """Draw reward, episode length and action noise over the phases of a recipe, which are numbered."""
     import matplotlib.pyplot as plt
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    figure, axes = plt.subplots(1, len(CURVES), figsize=(12.0, 3.4), layout="constrained")
-    start = 0
-    for number, run_dir in enumerate(run_dirs):
-        events = EventAccumulator(str(run_dir), size_guidance={"scalars": 0})
+    fix = "name the folder of a recipe, under logs/recipes"
+    state = validated(RecipeState, read_json(folder / STATE, fix), f"{folder / STATE} is damaged ({fix})")
+    figure, axes = plt.subplots(1, len(CURVES), figsize=(10.0, 3.2), layout="constrained")
+    begins, start, end, run_dir = [], 0, 0, ""
+    for number, phase in enumerate(state.phases):
+        if phase.run_dir == run_dir:  # it continues the run of the phase before
+            begins.append(start + int(Path(str(state.phases[number - 1].checkpoint)).stem.rpartition("_")[2]))
+            continue
+        start, run_dir = end, phase.run_dir
+        begins.append(start)
+        events = EventAccumulator(run_dir, size_guidance={"scalars": 0})
         events.Reload()
-        present = set(events.Tags()["scalars"]) & set(CURVES)
-        if not present:
-            raise UmcError(f"no learning curve in {run_dir}: name a run folder that holds TensorBoard files")
-        end = start
-        for axis, (tag, label) in zip(axes, CURVES.items(), strict=True):
-            axis.set_title(label, fontsize=10)
-            axis.set_xlabel("iteration")
-            axis.grid(alpha=0.3)
-            if tag in present:
-                steps, values = latest(events.Scalars(tag))
-                axis.plot([start + step for step in steps], values, color="#1f5f8b", linewidth=1.4)
-                end = max(end, start + steps[-1] + 1)
-            if number:
-                axis.axvline(start, color="#8a8a8a", linestyle=":", linewidth=1.0)
-        if len(run_dirs) > 1:
-            stage = run_dir.parent.name.rsplit("_", 1)[-1].replace("stage", "Stage ")
-            axes[0].text(start, 1.0, f" {stage}", transform=axes[0].get_xaxis_transform(), va="top", fontsize=8)
-        start = end
-    figure.suptitle(title or f"{run_dirs[-1].parent.name} / {run_dirs[-1].name}", fontsize=11)
+        for axis, tag in zip(axes, CURVES, strict=True):
+            if tag not in events.Tags()["scalars"]:
+                raise UmcError(f"no learning curve in {run_dir}: its TensorBoard files are missing")
+            steps, values = latest(events.Scalars(tag))
+            axis.plot([start + step for step in steps], values, color="#1f5f8b", linewidth=1.2)
+            end = max(end, start + steps[-1] + 1)
+    for axis, label in zip(axes, CURVES.values(), strict=True):
+        axis.set(title=label, xlabel="iteration", xlim=(0, end))
+        axis.margins(y=0.14)  # room for the numbers
+        axis.grid(alpha=0.3)
+        for number, (left, right) in enumerate(itertools.pairwise([*begins, end]), 1):
+            axis.axvline(left, color="#8a8a8a", linestyle=":", linewidth=1.2)
+            place = ((left + right) / 2, 0.97)
+            axis.text(*place, str(number), transform=axis.get_xaxis_transform(), ha="center", va="top", weight="bold")
+    names = "   ".join(f"{number}: {phase.title}" for number, phase in enumerate(state.phases, 1))
+    figure.suptitle(f"{state.recipe}:   {names}")
     save(figure, out, dpi=130)
 
 
 def draw_terrain(path: Path) -> None:
     """Draw the first blocks of the training and of the inference tracks from above, and heights along a track."""
     import matplotlib.pyplot as plt
-    from matplotlib.colors import LightSource
     from umc.faults import paper_settings
     from umc.terrains.perlin import perlin_heights
     from umc.terrains.tracks import perlin_tracks
 
-    figure, axes = plt.subplots(3, 1, figsize=(9.0, 11.0), height_ratios=(6.4, 6.4, 2.5), layout="constrained")
-    light, colors = LightSource(azdeg=315, altdeg=40), plt.get_cmap("gist_earth")
-    for axis, table in zip(axes, ("training", "inference"), strict=False):
+    figure, axes = plt.subplots(3, 1, figsize=(9.0, 8.2), sharex=True, height_ratios=(4.8, 3, 2), layout="constrained")
+    for axis, (table, width) in zip(axes, WIDTHS.items(), strict=False):
         rows = paper_settings("a1", table)
         seeds = tuple(np.atleast_1d(rows["perlin_seed"]).tolist())
         tracks = perlin_tracks(rows["track_width"], rows["track_block_length"], rows["border_size"], seeds)
         grid = tracks.terrain_generator
         blocks = [
             [perlin_heights(*grid.block(row, column)).T for row in range(round(LENGTH / grid.size[0]))]
-            for column in range(int(np.ceil(WIDTH / grid.size[1])))
+            for column in range(math.ceil(width / grid.size[1]))
         ]
-        image = light.shade(np.block(blocks), colors, vert_exag=1.0, dx=0.025, dy=0.025, vmin=-0.1, vmax=0.25)
-        axis.imshow(image, origin="lower", extent=(0, LENGTH, 0, len(blocks) * grid.size[1]))
-        size, names = f"{grid.size[0]} m x {grid.size[1]} m", ", ".join(map(str, seeds))
-        title = f"{table}: blocks of {size}, seed {names}; robots start on the left"
-        axis.set(ylim=(0, WIDTH), ylabel="y [m]", title=title)
+        extent = (0, LENGTH, 0, len(blocks) * grid.size[1])
+        seen = axis.imshow(100.0 * np.block(blocks), cmap="cividis", vmin=0, vmax=15, origin="lower", extent=extent)
+        size = f"{grid.size[0]:g} m x {grid.size[1]:g} m"
+        shown = f"seed {seeds[0]}" + (f" (other tracks: {', '.join(map(str, seeds[1:]))})" if seeds[1:] else "")
+        axis.set(ylim=(0, width), ylabel="y [m]")
+        axis.set_title(f"{table.capitalize()}: blocks of {size}, {shown}", loc="left", weight="bold")
         if table == "training":
             middle = np.concatenate([block[block.shape[0] // 2, :-1] for block in blocks[0]])
             axes[2].fill_between(np.arange(len(middle)) * 0.025, 100.0 * middle, color="0.6")
-    axes[2].set(xlabel="x [m]", ylabel="height [cm]", xlim=(0, LENGTH), title="training, along the middle of a track")
-    save(figure, path, dpi=56)
+    figure.colorbar(seen, ax=axes[:2], label="height [cm]", pad=0.02, aspect=40)
+    axes[2].set_title("Training: along the middle of the lowest track", loc="left", weight="bold")
+    axes[2].set(xlabel="x [m]; robots start at the left and walk to the right", ylabel="height [cm]", xlim=(0, LENGTH))
+    save(figure, path, dpi=100, colors=256)
 
 
 def exact_cfg(task: str, overrides: Sequence[str], num_envs: int, steps: int) -> Any:
@@ -331,7 +340,9 @@ def draw_faults(rollout: Rollout, layer: str) -> Any:
     import matplotlib.pyplot as plt
 
     kinds = EXAMPLES[layer]
-    rows = ("position [rad]", "speed [rad/s]", *LAST_ROWS.get(layer, LAST_ROWS[None]))
+    rows = ["position [rad]", "speed [rad/s]", *LAST_ROWS.get(layer, LAST_ROWS[None])]
+    if layer == "imu":  # its headline names no joint, since it breaks none
+        rows[:2] = (f"{JOINT.removesuffix('_joint')}\n{row}" for row in rows[:2])
     with plt.rc_context(FAULT_STYLE):
         size = (3.0 * max(len(kinds), 3), 8.0)
         figure, axes = plt.subplots(4, len(kinds), figsize=size, sharex=True, sharey="row", layout="constrained")
@@ -435,11 +446,8 @@ def _parser() -> Parser:
     parser = Parser(prog="python -m tools.docs_figures", description=__doc__, formatter_class=form)
     pictures = parser.add_subparsers(dest="picture", required=True)
     curves = pictures.add_parser("curves")
-    curves.add_argument(
-        "run_dirs", type=Path, nargs="+", help="folders of the runs, under logs/rsl_rl/, in their order"
-    )
-    curves.add_argument("--out", type=Path, help="picture to write (default: curve.png in the run's folder)")
-    curves.add_argument("--title", help="headline")
+    curves.add_argument("folder", type=Path, help="folder of the recipe, under logs/recipes")
+    curves.add_argument("--out", type=Path, help="picture to write (default: curve.png in the folder)")
     faults = pictures.add_parser("faults")
     faults.add_argument("--out", type=Path, default=Path("docs/images"), help="folder (default: %(default)s)")
     faults.add_argument("--checkpoint", type=Path, default=pretrained_folder() / "a1_mlp_stage1.pt", help="A1's policy")
@@ -464,8 +472,8 @@ def main(argv: list[str]) -> int:
     matplotlib.use("Agg")
     match options.picture:
         case "curves":
-            options.out = options.out or options.run_dirs[-1] / "curve.png"
-            plot_runs(options.run_dirs, options.out, options.title)
+            options.out = options.out or options.folder / "curve.png"
+            plot_recipe(options.folder, options.out)
         case "faults":
             _faults(options)
         case "portrait":

@@ -42,8 +42,9 @@ def draw_network(axes: Axes) -> None:
     """Draw the way from observations to actions."""
     axes.set(xlim=(-0.1, 20), ylim=(-0.4, 8.2))
     axes.axis("off")
-    heads = {1.9: "what a joint reports", 5.45: "tokenizers\n(one Linear each)", 8.15: "tokens\n+ position"}
-    heads |= {12.6: "4 encoder blocks (post-norm)", 16.75: "detokenizers\n(one Linear each)", 19.05: "action"}
+    heads = {1.9: "what a joint reports", 5.45: "tokenizers\n(one Linear each)"}
+    heads |= {8.15: "token + learned\nvector per joint", 12.6: "4 encoder blocks (post-norm)"}
+    heads |= {16.75: "detokenizers\n(one Linear each)", 19.05: "action"}
     for x, text in heads.items():
         axes.text(x, 7.65, text, ha="center", va="center", fontsize=9, color=INK, weight="bold")
     for row, name in enumerate(SHOWN):
@@ -92,14 +93,15 @@ def draw_reading(axes: Axes, matrix: torch.Tensor, title: str) -> None:
     """Draw a matrix of readable."""
     axes.imshow(matrix, cmap=ListedColormap(["white", LIVING, DEAD]), vmin=0, vmax=2)
     names = [name.removesuffix("_joint").replace("_", " ") for name in A1_JOINTS] + ["context"]
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6.5)
-    axes.set_yticks(range(len(names)), names, fontsize=6.5)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=10)
+    axes.set_yticks(range(len(names)), names, fontsize=10)
     axes.set_xticks([x - 0.5 for x in range(len(names))], minor=True)
     axes.set_yticks([y - 0.5 for y in range(len(names))], minor=True)
     axes.grid(which="minor", color="#c9d2da", lw=0.5)
     axes.tick_params(which="both", length=0)
-    axes.set_title(title, fontsize=9, color=INK)
-    axes.set_xlabel("is read (key)", fontsize=7.5)
+    axes.set_title(title, fontsize=11, color=INK)
+    axes.set_xlabel("is read (key)", fontsize=10)
+    axes.label_outer()  # the rows are the same in all
 
 
 def main() -> None:
@@ -117,7 +119,7 @@ def main() -> None:
         axes = figure.add_subplot(grid[1, column])
         draw_reading(axes, matrix, title)
         if column == 0:
-            axes.set_ylabel("reads (query)", fontsize=7.5)
+            axes.set_ylabel("reads (query)", fontsize=10)
     figure.savefig(Path(__file__).with_name("models.png"), dpi=110)
 
 

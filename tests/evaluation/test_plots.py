@@ -100,9 +100,10 @@ def test_survival_curves_hold_the_share_that_has_not_fallen_yet(study):
 
 def test_the_heat_map_shows_each_joint_in_each_scenario_that_breaks_it(study, parts):
     figure = plots.joint_heatmap(study, "example A", [parts["example A"]])
-    for axis, metric in zip(figure.axes, ("reached@3", "failed"), strict=True):
+    for axis, metric in zip(figure.axes[:2], ("reached@3", "failed"), strict=True):
         shown = axis.images[0].get_array()
         assert shown.shape == (12, 8)  # scenarios 1 to 7 and the average
+        assert axis.images[0].get_clim() == (shown.min(), shown.max())  # few falls are seen, too
         table = {(one.slice.name, one.scenario): one for one in parts["example A"] if one.slice.by == "joint"}
         assert shown[2, 3] == pytest.approx(100 * table["FL_calf_joint", 4].rates[metric].value)
         assert shown[2, 7] == pytest.approx(100 * table["FL_calf_joint", None].rates[metric].value)
@@ -131,5 +132,9 @@ def test_the_sweep_goes_from_the_hardest_to_the_mildest(study, parts):
     lines = figure.axes[1].lines
     assert len(lines) == 3
     assert list(lines[0].get_xdata()) == sorted(lines[0].get_xdata())
+    first, second, third = (line.get_xdata()[0] for line in lines)
+    assert first < second < third  # side by side, and each on its interval
+    bars = [segment[0, 0] for bars in figure.axes[1].collections for segment in bars.get_segments()]
+    assert bars == [x for line in lines for x in line.get_xdata()]
     assert lines[0].get_ydata()[0] > lines[0].get_ydata()[-1]  # weaker motors fall more
     assert "[N*m]" in figure.axes[1].get_xlabel()

@@ -90,6 +90,7 @@ def test_the_page_is_complete_without_network_or_script(page, files):
 
 def test_the_page_names_conditions_versions_and_data(page, files, study):
     text = " ".join(" ".join(page.text).split())
+    assert "4 robots of each scenario and setting (96);" in text
     for words in ("Summary", "seed 800, onset 100", "effort 8", "evaluate.py --checkpoint a.pt 'b<c>.pt'", "torch"):
         assert words in text
     assert "MLP <UMC> & 5_%" in text  # escaped, not parsed

@@ -53,6 +53,8 @@ def test_every_pixel_has_its_color_to_the_bit():
     numbers = slice(28, None)  # they are text
     np.testing.assert_array_equal(image[: numbers.start], expected[: numbers.start])
     assert (image[numbers] == expected[numbers]).mean() > 0.9
+    text = image[(image != expected).any(axis=-1)]
+    assert (text == LIGHT).all(axis=-1).any()  # a light edge, to be read on rough ground
     before = paint_ground(frame, depth, points, ground, track)  # the line of the fault appears with it
     assert (before[: numbers.start] != image[: numbers.start]).any()
     sky = np.zeros_like(ground)

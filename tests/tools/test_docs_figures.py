@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of the documentation, from made-up rollouts and films."""
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 import torch
 from fresh_policy import write_fresh
 from PIL import Image
+from torch.utils.tensorboard import SummaryWriter
 from umc.faults import FaultSchedule, JointLimits
 from umc.faults.kinds import KINDS
 from umc.rendering.layout import Moment, Take
@@ -64,6 +66,8 @@ def test_each_kind_has_its_column_and_its_own_curves(rollout, layer):
     figure = draw_faults(rollout, layer)
     kinds = list(EXAMPLES[layer])
     axes = np.array(figure.axes).reshape(4, len(kinds))
+    named = figure.get_suptitle() + axes[0, 0].get_ylabel() + axes[1, 0].get_ylabel()
+    assert named.count("FL_calf") == (2 if layer == "imu" else 1)
     assert [axis.get_title().strip() for axis in axes[0]] == kinds
     for column, kind in zip(axes.T, kinds, strict=True):
         common = ("position", "speed") if layer == "imu" else ("position", "speed", "torque")
@@ -149,6 +153,7 @@ def test_a_strip_shows_the_middle_of_the_stills_that_were_asked_for(tmp_path, mo
         (["strip", "--checkpoint", "a.pt", "--out", "walk.png", "--stills", "1"], "--stills at least 2"),
         (["strip", "--checkpoint", "nowhere.pt", "--out", "walk.png"], "no checkpoint at nowhere.pt"),
         (["faults", "--checkpoint", "nowhere.pt"], "there is no checkpoint nowhere.pt"),
+        (["curves", "nowhere"], "name the folder of a recipe"),
         (["terrain", "tracks.png", "--flat"], "unknown argument --flat"),
     ],
 )
@@ -157,6 +162,29 @@ def test_a_mistake_is_one_line(arguments, words, capsys):
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: ")
     assert words in line
+
+
+def test_the_curves_of_a_recipe_mark_each_of_its_phases(tmp_path, monkeypatch):
+    ends, runs = ("model_3.pt", "model_7.pt", "model_5.pt"), ("stage1", "stage1", "stage2")
+    for run_dir, steps in (("stage1", 8), ("stage2", 6)):
+        writer = SummaryWriter(tmp_path / run_dir)
+        for step in range(steps):
+            for tag in docs_figures.CURVES:
+                writer.add_scalar(tag, step, step)
+        writer.close()
+    same = {"status": "done", "fingerprint": "", "started_at": ""}
+    phases = [
+        {"title": end, "run_dir": str(tmp_path / one), "checkpoint": end, **same}
+        for one, end in zip(runs, ends, strict=True)
+    ]
+    (tmp_path / "state.json").write_text(json.dumps({"format": 2, "recipe": "g1", "phases": phases}))
+    figures = []
+    monkeypatch.setattr(docs_figures, "save", lambda figure, *rest, **more: figures.append(figure))
+    assert run(["curves", str(tmp_path)]) == 0
+    for axis in figures[0].axes:
+        assert [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == ":"] == [0, 3, 8]
+        assert [list(line.get_xdata()) for line in axis.lines[:2]] == [list(range(8)), list(range(8, 14))]
+        assert [text.get_text() for text in axis.texts] == ["1", "2", "3"]
 
 
 def test_a_curve_of_a_resumed_run_does_not_run_back():

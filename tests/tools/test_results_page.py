@@ -25,7 +25,7 @@ from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
 from tools.results_page import without_oracle
-from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_mark, paper_rates, rate
+from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_rates, rate
 from tools.results_page.page import RobotResults, results_page
 from tools.results_page.pictures import overview, section_bars
 
@@ -196,14 +196,21 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     study = made_up(policies=[(label, 1.0) for label in rates], members=10)
     study = with_outcomes(study, dict.fromkeys(rates, constant(0.1)), {k: constant(v) for k, v in rates.items()})
     one = RobotResults("a1", "ovphysx", {"ovphysx": study})
-    reached, _ = overview([one]).axes
-    shown = [float(line.get_xdata()[0]) for line in reached.lines if line.get_marker() in ("o", "|")]
-    assert shown == pytest.approx([91.0, 80.0, 20.0])
+    go2 = RobotResults("go2", "ovphysx", {"ovphysx": replace(study, protocol=replace(study.protocol, track={}))})
+    g1 = replace(go2, robot="g1")
+    reached, _ = overview([one, g1, go2]).axes
+    assert [text.get_text() for text in reached.get_yticklabels()] == ["A1", "Go2", "G1"]
+    dots, *paper = ([line.get_xdata()[0] for line in reached.lines if line.get_marker() == one] for one in "os^")
+    assert dots == pytest.approx(3 * [80.0, 20.0])
+    assert paper == [[83.0], [91.0]]  # its MLP and its transformer; it has A1 on tracks alone
     assert [paper_rates(study, one) for one in study.policies] == [(83, 4), (91, 2), None]
-    assert [paper_mark(study, one) for one in study.policies] == [(83, 4), (91, 2), (91, 2)]
     few = replace(study, protocol=replace(study.protocol, radii=(1.0,)))
     assert main_rates(few, few.policies[0])[0] is None
-    assert [text.get_text() for text in section_bars(one).legends[0].texts] == ["transformer", "nm_mlp"]
+    figure = section_bars(one)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["transformer", "nm_mlp"]
+    marks = [{line.get_marker(): line.get_ydata()[0] for line in axis.lines} for axis in figure.axes]
+    assert [{marker: one[marker] for marker in "s^"} for one in marks] == [{"s": 83, "^": 91}, {"s": 4, "^": 2}]
+    assert section_bars(go2).axes[0].get_legend() is None
 
 
 def test_every_policy_is_compared_with_the_strongest_baseline():
@@ -299,7 +306,7 @@ def test_a_robot_that_the_paper_does_not_have_is_compared_with_none_of_its_condi
     study = replace(study, protocol=replace(study.protocol, robot="go2", name="any_robot"))
     page = results_page([RobotResults("go2", "ovphysx", {"ovphysx": study}, [], {})], ABOUT, {})
     assert "| Go2 | mlp |" in page
-    assert "the paper's average dashed" not in page
+    assert "the paper's averages" not in page
     assert "Go2: " not in page  # it lacks none of the paper's policies
     assert "instead of" not in page
 

@@ -28,7 +28,7 @@ POINTS = 0.20
 HEALTHY_POINTS = 0.03
 """By how much UMC's rates may be worse where nothing breaks [-]."""
 
-PAPER_ROWS = {"transformer": "Trf-UMC (Ours)", "mlp": "MLP-UMC (Ours)"}
+PAPER_ROWS = {"mlp": "MLP-UMC (Ours)", "transformer": "Trf-UMC (Ours)"}
 """Agents that have to be as good as these rows of the paper's main table."""
 
 ENDS = ("failed", "sunk", "stayed", "walked")
@@ -89,10 +89,10 @@ def paper_rates(study: Study, result: PolicyResult) -> tuple[float, float] | Non
     return _paper_rates(study, _agent(result))
 
 
-def paper_mark(study: Study, result: PolicyResult) -> tuple[float, float] | None:
-    """Return what the paper's UMC reaches and fails [%], of the same network, or else the one that reaches most."""
-    others = (_paper_rates(study, agent) for agent in PAPER_ROWS)
-    return paper_rates(study, result) or max((one for one in others if one is not None), default=None)
+def paper_marks(study: Study) -> dict[str, tuple[float, float]]:
+    """Return what the paper's UMC reaches and fails [%], by agent; empty where the paper has none."""
+    found = {agent: _paper_rates(study, agent) for agent in PAPER_ROWS}
+    return {agent: rates for agent, rates in found.items() if rates is not None}
 
 
 def _paper_rates(study: Study, agent: str) -> tuple[float, float] | None:

@@ -18,8 +18,8 @@ FOCAL_LENGTH = 24.0
 HORIZONTAL_APERTURE = 20.955
 """Lens and sensor width of Isaac Lab's default pinhole camera [mm]."""
 
-LIGHT, DARK, LINE_COLOR = (226, 231, 234), (211, 217, 222), (108, 126, 148)
-"""Red, green, blue of the two kinds of field and of the lines across the track."""
+LIGHT, DARK, LINE_COLOR, NUMBER_COLOR = (226, 231, 234), (211, 217, 222), (108, 126, 148), (40, 52, 68)
+"""Red, green, blue of the two kinds of field, of the lines across the track and of their numbers."""
 
 ONSET_COLOR = rgb(FAULT_COLOR)
 """Color of the line at the place of the fault."""
@@ -144,7 +144,9 @@ def _write_numbers(image: Frame, row: int, along: NDArray[np.float64], ground: N
         # lines lean towards the middle: outside of them a number is clear of its line
         left = column < width / 2
         place = (column - size // 3 if left else column + size // 3, row)
-        draw.text(place, f"{meter} m", fill=LINE_COLOR, font=font, anchor="rs" if left else "ls")
+        # a light edge, to be read on rough ground, too
+        edge = {"stroke_width": max(size // 6, 1), "stroke_fill": LIGHT}
+        draw.text(place, f"{meter} m", fill=NUMBER_COLOR, **edge, font=font, anchor="rs" if left else "ls")
     return np.asarray(canvas)
 
 

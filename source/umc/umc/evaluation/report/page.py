@@ -125,7 +125,7 @@ def html_page(
         title=f"{protocol.robot.upper()} under faults: {', '.join(estimates.groups)}",
         sections={key: name for key, name in SECTIONS.items() if key not in empty},
         protocol=protocol,
-        num_robots=estimates.num_robots,
+        num_robots=len(study.policies[0].run.cell),
         policies=study.policies,
         findings=findings,
         cautions=cautions,

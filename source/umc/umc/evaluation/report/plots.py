@@ -63,6 +63,9 @@ SIGNIFICANT = 0.05
 LABEL_GAP = 4.5
 """Least distance between two labels at the end of the paper's curves [percentage points]."""
 
+SPREAD = 0.05
+"""Distance between the marks of the first and of the last policy at the same severity, as a part of the axis [-]."""
+
 PERCENT = (0, 104)
 """Limits of axes in percent; a curve at 100 % is not cut."""
 
@@ -213,10 +216,11 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[SliceScore]]
             for column, place in enumerate(faulty):
                 rates = [rate.value for one in table.get((joint, place), []) if (rate := one.rates[metric.key])]
                 values[row, column] = 100 * np.mean(rates) if rates else np.nan
-        axis.imshow(values, cmap="YlGnBu" if metric.better > 0 else "YlOrRd", vmin=0, vmax=100, aspect="auto")
+        map_ = axis.imshow(values, cmap="YlGnBu" if metric.better > 0 else "YlOrRd", aspect="auto")
+        figure.colorbar(map_, ax=axis, pad=0.02, aspect=30).outline.set_visible(False)
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
-                color = "white" if value > 60 else INK
+                color = "white" if map_.norm(value) > 0.6 else INK
                 axis.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=7.5, color=color)
         axis.set_xticks(range(len(faulty)), ["avg" if place is None else str(place) for place in faulty])
         axis.set_yticks(range(len(joints)), [name.removesuffix("_joint") for name in joints])
@@ -225,7 +229,7 @@ def joint_heatmap(study: Study, name: str, parts: Sequence[Sequence[SliceScore]]
         axis.axvline(len(faulty) - 1.5, color="white", linewidth=3)
         axis.set_xlabel("scenario")
         axis.set_title(f"{_title(metric)} [%]", loc="left")
-    figure.suptitle(f"{name}: robots whose faulty joints hold the one named", fontsize=9)
+    figure.suptitle(f"{name}; each row: robots in which this joint is among the faulty ones", fontsize=9)
     return figure
 
 
@@ -243,13 +247,21 @@ def severity_sweep(study: Study, parts: Mapping[str, Sequence[SliceScore]], unit
     looks = style(list(dict.fromkeys(group_of.values())))
     figure = _figure(max(6.5, 3.3 * len(kinds)), 4.6)
     axes = figure.subplots(2, len(kinds), sharex="col", sharey=True, squeeze=False)
+    alone = len(study.policies) == len(looks)
     for column, kind in enumerate(kinds):
+        at = [one.slice.value or 0.0 for some in found.values() for one in some if one.slice.kind == kind]
+        # side by side, since intervals of few robots hide each other
+        asides = np.linspace(-0.5, 0.5, len(found)) * SPREAD * np.ptp(at) * (alone and len(found) > 1)
         for row, metric in enumerate(main_rates(study.protocol.radii)):
             axis = axes[row, column]
-            for label, some in found.items():
+            for (label, some), aside in zip(found.items(), asides, strict=True):
                 points = [(one.slice.value, one.rates[metric.key]) for one in some if one.slice.kind == kind]
-                known = sorted((at, rate) for at, rate in points if at is not None and rate is not None)
-                _curve(axis, known, looks[group_of[label]], 4.5, band=len(study.policies) == len(looks))
+                known = sorted((at + aside, rate) for at, rate in points if at is not None and rate is not None)
+                look = looks[group_of[label]]
+                _curve(axis, known, look, 4.5, band=False)
+                if alone:
+                    low, high = ([100 * getattr(rate, end) for _, rate in known] for end in ("low", "high"))
+                    axis.vlines([at for at, _ in known], low, high, color=look[0], linewidth=1.1, alpha=0.7)
             axis.set_ylim(*PERCENT)
             axis.grid()
             axis.set_title(f"{kind}: {metric.title}", loc="left")

@@ -89,7 +89,8 @@ def pictures(
     beside = " Dashed: the paper's rows, from another simulator." if paper else ""
     yield "reached", plots.reached_curves(estimates, paper), f"reached@k averaged over scenarios, 95% bands.{beside}"
     alone = len(study.policies) == len(estimates.groups)
-    bands = ", with 95% bands" if alone else "; one line for each training"
+    drawn = ", with 95% {}" if alone else "; one line for each training"
+    bands, intervals = map(drawn.format, ("bands", "intervals"))
     words = f"Robots still standing since onset (Kaplan-Meier){bands}. Episodes that ended standing count until then."
     yield "survival", plots.survival_curves(study), words
     differences = plots.paired_differences(estimates)
@@ -104,7 +105,8 @@ def pictures(
         yield "detector_errors", cost, words
     severities = plots.severity_sweep(study, parts, units)
     if severities is not None:
-        words = f"{rates} over the severity{bands}. Each mark holds about as many robots."
+        words = f"{rates} over the severity{intervals}. Each mark holds about as many robots"
+        words += "; those of one severity are drawn side by side." if alone else "."
         yield "severity", severities, words
     for number, (group, members) in enumerate(estimates.groups.items(), 1):
         some = [parts[study.policies[member].label] for member in members]
