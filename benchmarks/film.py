@@ -57,7 +57,9 @@ def measure(args: argparse.Namespace) -> tuple[list[float], list[float], float]:
 
     film.step_policy = step
     filmed, step_dt = film.film_takes(session, protocol, cfg)
-    heading = film.Heading("film", cfg.steps, step_dt, cfg.onset, film.fault_color(cfg.scenario))
+    heading = film.Heading(
+        "film", cfg.steps, step_dt, cfg.onset, film.fault_color(protocol.scenario(cfg.scenario).kinds)
+    )
     start = processor_time()
     with tempfile.TemporaryDirectory() as folder:
         for path in film.film_files(Path(folder), "film"):
