@@ -59,7 +59,7 @@ def test_iterations_that_go_on_are_left_alone_and_so_is_the_start():
 
 
 def test_slow_iterations_have_more_time():
-    child = run(f"watch.heartbeat(1.0)\nengine({LIMIT_S + 1})\nprint('through')")  # it has 20 s
+    child = run(f"engine(1)\nwatch.heartbeat(1.0)\nengine({LIMIT_S + 1})\nprint('through')")  # it has 20 s
     assert child.communicate(timeout=120)[0] == "through\n"
 
 
@@ -73,3 +73,9 @@ def test_a_process_that_was_stopped_has_not_hung():
     child.send_signal(signal.SIGCONT)
     child.communicate("\n", timeout=120)
     assert child.returncode == 0
+
+
+def test_an_iteration_in_which_the_process_was_stopped_was_not_slow():
+    child = run("watch.heartbeat(3600.0)\nengine(300)")
+    child.communicate(timeout=120)
+    assert child.returncode == HUNG

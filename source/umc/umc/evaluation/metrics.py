@@ -3,7 +3,7 @@
 """The metrics of an evaluation, computed from what robots did step by step; pure torch, no simulator.
 
 The definition (paper, section "Evaluation Metrics"): the robot's position at fault onset is recorded. *reached@k*
-counts the robots that get further than ``k`` metres from that position and do not fall before the episode ends;
+counts the robots that get further than ``k`` meters from that position and do not fall before the episode ends;
 *failed* counts those that fall. Both are shares of the robots that stood at onset, so that ``reached@k + failed <= 1``,
 as in the paper's tables. Robots that fell before onset, and robots whose physics became non-finite, say nothing about
 the policy under faults: they are excluded and counted separately.
@@ -153,7 +153,7 @@ Terms = Callable[[Episodes], tuple[torch.Tensor, torch.Tensor]]
 
 @dataclass(frozen=True)
 class Metric:
-    """A sum over robots divided by another, such as falls by evaluated robots, or joules by metres."""
+    """A sum over robots divided by another, such as falls by evaluated robots, or joules by meters."""
 
     key: str
     """Name in files."""
@@ -202,8 +202,8 @@ def _mean(field: str, among: str) -> Terms:
 
 
 def _energy_per_metre(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
-    joules, metres = episodes.energy_after_onset.double(), episodes.distance.double()
-    return torch.where(episodes.evaluated, joules, 0.0), torch.where(episodes.evaluated, metres, 0.0)
+    joules, meters = episodes.energy_after_onset.double(), episodes.distance.double()
+    return torch.where(episodes.evaluated, joules, 0.0), torch.where(episodes.evaluated, meters, 0.0)
 
 
 def _failed(episodes: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
@@ -223,7 +223,7 @@ METRICS = (
     Metric("speed_after_onset", "speed after", _mean("speed_after_onset", "moved"), "m/s"),
     Metric("error_before_onset", "tracking error before", _mean("error_before_onset", "evaluated"), "m/s", better=-1),
     Metric("error_after_onset", "tracking error after", _mean("error_after_onset", "moved"), "m/s", better=-1),
-    Metric("energy_per_metre", "energy per metre", _energy_per_metre, "J/m", better=-1, digits=0),
+    Metric("energy_per_metre", "energy per meter", _energy_per_metre, "J/m", better=-1, digits=0),
     Metric("height_after_onset", "trunk height after", _mean("height_after_onset", "moved"), "m", digits=3),
 )  # fmt: skip
 """All metrics but reached@k, which depends on the protocol's radii; to add a metric, add a line."""

@@ -52,7 +52,8 @@ class Watchdog:
 
     def heartbeat(self, seconds: float) -> None:
         """Report that an iteration has ended, and how long it took [s]."""
-        self._slowest = max(seconds, self._slowest or 0.0)
+        awake = min(seconds, self._waited + TICK_S)  # a process that was stopped was not slow
+        self._slowest = max(awake, self._slowest or 0.0)
         self._waited = 0.0
 
     def _watch(self) -> None:

@@ -69,7 +69,7 @@ class PerlinTrackCfg(SubTerrainBaseCfg):
     flat_below: float = 0.1
     """A lower amplitude makes the block flat [m]."""
     frequency: float = 10.0
-    """Cells of the noise's first lattice per metre [1/m]."""
+    """Cells of the noise's first lattice per meter [1/m]."""
     octaves: int = 2
     """Lattices that are added."""
     lacunarity: float = 2.0

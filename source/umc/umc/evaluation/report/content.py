@@ -23,7 +23,7 @@ SCHEMA = 3
 """Version of the layout of ``report.json``; 2 had ``judged`` for ``evaluated``."""
 
 DEFINITION = (
-    "reached@k: moved beyond k metres (horizontally) from where it stood at onset and did not fall before the end; "
+    "reached@k: moved beyond k meters (horizontally) from where it stood at onset and did not fall before the end; "
     "failed: fell after onset; both divided by the robots that stood at onset. Robots that fell before onset or whose "
     "physics became non-finite are left out and counted. The average weighs scenarios equally."
 )
