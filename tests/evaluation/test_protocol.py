@@ -61,6 +61,10 @@ def test_a_user_can_choose_a_seed_values_and_a_quick_run():
     found = [(one.seed, one.onset, one.perlin_seed) for one in protocol.settings]
     assert found == [(7, 75, 100), (7, 100, 25), (7, 125, 75)]
     assert (protocol.steps, protocol.num_joints, protocol.radii, protocol.track) == (300, (1, 1), (1.0, 2.0), {})
+    flat = replace(
+        protocol, settings=(*protocol.settings, replace(protocol.settings[0], perlin_seed=3))
+    ).without_track()
+    assert [one.name for one in flat.settings] == [f"seed 7, onset {onset}" for onset in (75, 100, 125)]
     assert protocol.severity == {"rom": 0.5, "effort": 8.0, "velocity": 3.0}
     assert protocol_for("a1").severity["rom"] == 0.1  # the file is not changed
     with pytest.raises(UmcError, match="steps holds no further names"):

@@ -207,6 +207,10 @@ def test_departures_from_the_paper_are_listed(study):
     assert "num joints: 1, 2 instead of 4, 5" in words
     assert "severity: rom 0.5 instead of rom 0.1, effort 8, velocity 3" in words
     assert "num joints: 1, 2" in " ".join(main_table(Estimates(mild, resamples=20)).notes)
+    ours = replace(study.protocol, track={})  # as studies of UMC 0.1 have it: with terrain seeds that nothing reads
+    for flat in (ours, study.protocol.without_track()):
+        words = departures(replace(study, protocol=flat))
+        assert words == ["track: none instead of width 6, block_length 6, border 4", *departures(study)]
 
 
 def test_an_ablation_puts_each_policy_into_the_table_that_names_it():

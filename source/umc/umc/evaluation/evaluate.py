@@ -210,7 +210,7 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     if options.quick:
         protocol = protocol.quick()
     if not on_tracks(session.env_cfg):
-        protocol = replace(protocol, track={})  # so that the report does not claim them
+        protocol = protocol.without_track()  # so that the report does not claim it
     if sweep:
         protocol = apply_grid(sweep, protocol, session.info.joint_names, options.quick)
     protocol.check_faults(session.info.joint_names)

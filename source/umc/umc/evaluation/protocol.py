@@ -180,6 +180,11 @@ class Protocol:
                 "out, or use --scenarios 8 in place of --healthy"
             )
 
+    def without_track(self) -> Protocol:
+        """Return the protocol on other ground, which has no terrain seeds."""
+        settings = dict.fromkeys(replace(setting, perlin_seed=None) for setting in self.settings)
+        return replace(self, track={}, settings=tuple(settings))
+
     def quick(self) -> Protocol:
         """Return the first setting alone in short episodes: a check that everything works."""
         first = replace(self.settings[0], onset=QUICK_ONSET)

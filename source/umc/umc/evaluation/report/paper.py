@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from typing import Any
 
@@ -61,6 +61,9 @@ def departures(study: Study) -> list[str]:
         original = protocol_for(protocol.robot, name=protocol.name)
     except UmcError:
         return []
+    if not protocol.track:  # other ground is a departure, its lack of terrain seeds is no further one
+        protocol = protocol.without_track()
+        original = replace(original, settings=original.without_track().settings)
     found = []
     for field in fields(Protocol):
         ours, theirs = getattr(protocol, field.name), getattr(original, field.name)
