@@ -35,9 +35,9 @@ WRITTEN = {  # what a page asks its reader for
     r"UMC_1 .* BASELINE_3": "pretrained:a1_mlp_stage2 pretrained:a1_nm_mlp_stage1",
     r"(?<=a1_ablations/)\*\.pt": "a1_transformer_small32_stage2.pt",
     r"a\.pt b\.pt": "pretrained:a1_transformer_stage2 pretrained:a1_nm_mlp_stage1 --labels mlp transformer --out OUT",
-    r"logs/rsl_rl/umc_g1_mlp_stage2/<run> pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
+    r"logs/rsl_rl/umc_g1_mlp_stage2/RUN pretrained": "pretrained:g1_nm_mlp_stage1 pretrained",
     r"(?<=checkpoint )RUN pretrained:a1_mlp_stage2": "pretrained:a1_transformer_stage2 pretrained:a1_mlp_stage2",
-    r"a\.pt|(?<=checkpoint )<run>|(?<=checkpoint )RUN(?= )|RUN$": "pretrained:a1_mlp_stage2",
+    r"a\.pt|(?<=checkpoint )RUN(?= )|(?<!/)RUN$": "pretrained:a1_mlp_stage2",
     r"^\.\.\.": "./isaaclab.sh -p scripts/evaluate.py --robot A1 --checkpoint pretrained:a1_mlp_stage2",
     r"my_protocol\.yaml": "config/protocols/umc_paper.yaml",
 }
@@ -147,8 +147,8 @@ def program(words: list[str]) -> list[str]:
 
 
 def newest(folder: Path, word: str) -> str:
-    """Return the run that a page means by <run>: the newest of its folder, else a pretrained policy of that name."""
-    if not (match := re.fullmatch(r"(logs/rsl_rl/umc_(\w+))/<run>", word)):
+    """Return the run that a page means by RUN: the newest of its folder, else a pretrained policy of that name."""
+    if not (match := re.fullmatch(r"(logs/rsl_rl/umc_(\w+))/RUN", word)):
         return word
     runs = sorted((folder / match[1]).glob("*"))
     if runs:
@@ -229,7 +229,7 @@ def run_page(page: Path, folder: Path) -> list[str]:
 
 def is_read(words: list[str], later: list[str]) -> bool:
     """Whether later commands of the page read what a command writes."""
-    out = words[words.index("--out") + 1] if "--out" in words else "/<run>"
+    out = words[words.index("--out") + 1] if "--out" in words else "/RUN"
     return any(out in line or "--resume" in line for line in later)
 
 
