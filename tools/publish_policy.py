@@ -22,6 +22,7 @@ from umc.rl.checkpoint import (
     WEIGHTS,
     CheckpointInfo,
     checkpoint_info,
+    network_overrides,
     read_checkpoint,
     trained_overrides,
     trained_terrain,
@@ -111,6 +112,7 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
         physics=origin["trained"]["physics"],
         terrain=origin["trained"]["terrain"],
         env_overrides=trained_overrides(checkpoint, info),
+        network_overrides=network_overrides(origin["trained"]["overrides"]),
     )
     buffer = io.BytesIO()
     torch.save(stripped(data, info, options.actor_only, options.full_precision), buffer)

@@ -51,6 +51,45 @@ def test_the_agent_cfg_of_the_run_wins_over_the_registered_one(tmp_path):
     assert policy(observations(64)).abs().max() <= 0.01
 
 
+def test_a_checkpoint_alone_is_made_with_the_agent_overrides_of_its_run(tmp_path):
+    """Neither the activation function nor the bound of the actions shows in the weights."""
+    obs = observations(64)
+    tokens = ["agent.actor.activation=relu", "agent.actor.hidden_dims=[32]", "agent.clip_actions=0.01"]
+
+    def changed(cfg):
+        torch.manual_seed(3)
+        cfg["actor"] |= {"activation": "relu", "hidden_dims": [32]}
+
+    path = write_fresh(tmp_path / "alone", change=changed, network_overrides=tokens)
+    beside = write_fresh(tmp_path / "beside", change=changed)
+    agent = registered_agent("UMC-A1-Stage2", "rsl_rl_mlp_cfg_entry_point")
+    changed(agent)
+    (tmp_path / "beside" / "params").mkdir()
+    (tmp_path / "beside" / "params" / "agent.yaml").write_text(yaml.dump(agent))
+    wanted = load_policy(beside, A1)(obs)
+    assert torch.equal(load_policy(path, A1)(obs), wanted.clamp(-0.01, 0.01))
+    assert wanted.abs().max() > 0.01
+    bare = write_fresh(tmp_path / "bare", change=changed, network_overrides=tokens[1:2])
+    assert not torch.allclose(load_policy(bare, A1)(obs), wanted)
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("agent.actor.class_name=boom:Model", "names code outside UMC"),
+        ("agent.actor.distribution_cfg={'class_name': 'boom:Normal'}", "names code outside UMC"),
+        ("agent.actor=wide", "is no agent of UMC-A1-Stage2"),
+        ("agent.actor.hidden_dims=[1000000000, 1000000000]", r"hidden_dims \[.* GB of memory"),
+        ("agent.actor.hidden_dims.more=3", "hidden_dims holds no further names"),
+    ],
+)
+def test_agent_overrides_of_a_checkpoint_that_would_run_code_or_are_not_valid_are_refused(tmp_path, token, words):
+    path = write_fresh(tmp_path, network_overrides=[token])
+    with pytest.raises(UmcError, match=words) as caught:
+        load_policy(path, A1)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("written", "widths", "options", "message"),
     [

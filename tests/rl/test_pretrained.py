@@ -168,6 +168,10 @@ def test_stage_2_of_a_fresh_clone_starts_from_the_pretrained_stage_1(package, tm
     chosen = planned(*argv)
     assert chosen.start_from == package / "a1_mlp_stage1.pt"
     assert any("trained on flat ground, this run walks on perlin ground" in remark for remark in chosen.remarks)
+    changes = ["agent.actor.activation=relu", "agent.actor.distribution_cfg.init_std=0.1", "agent.actor.mask_value=1.0"]
+    remarks = [one for one in planned(*argv, *changes).remarks if "its weights may not fit" in one]
+    assert len(remarks) == 1
+    assert "this run has agent.actor.activation=relu:" in remarks[0]
     assert planned(*argv, "--checkpoint", "pretrained").start_from == chosen.start_from
     assert planned(*argv[:3], "mlp_mask_100", *argv[4:]).start_from == chosen.start_from
     assert needs_stage1(parse([*argv, "--no_pretrained"]))

@@ -26,8 +26,8 @@ NETWORKS = {
 }
 
 
-def checkpoint_of(network, model, stage=1):
-    info = dummy.info(task=f"UMC-A1-Stage{stage}", stage=stage, model=model, joint_names=JOINTS)
+def checkpoint_of(network, model, stage=1, **more):
+    info = dummy.info(task=f"UMC-A1-Stage{stage}", stage=stage, model=model, joint_names=JOINTS, **more)
     actor = {f"core.{name}": weight for name, weight in network.state_dict().items()}
     critic, infos = {"layers.0.bias": torch.ones(2)}, {"umc": dataclasses.asdict(info)}
     return {"actor_state_dict": actor, "critic_state_dict": critic, "iter": 7, "infos": infos}
@@ -71,6 +71,12 @@ def test_a_baseline_becomes_a_stage_1_that_acts_as_it_does(model, tmp_path):
     obs, nothing_dead = torch.randn(64, LAYOUT.obs_dim), torch.zeros(64, len(JOINTS))
     for flag in (-torch.ones(64, 3), torch.ones(64, 3)):
         torch.testing.assert_close(aware(obs, nothing_dead, flag), baseline(obs), rtol=1e-5, atol=1e-6)
+
+
+def test_a_baseline_keeps_the_agent_overrides_of_its_run_but_that_of_the_mask():
+    tokens = ["agent.actor.activation=relu", "agent.actor.mask_value=100.0", "agent.clip_actions=2.0"]
+    folded = fold_flag_into_bias(checkpoint_of(NETWORKS["mlp"](), "mlp", network_overrides=tokens), "file")
+    assert checkpoint_info(folded, "folded").network_overrides == [tokens[0], tokens[2]]
 
 
 def test_what_has_no_baseline_is_refused():

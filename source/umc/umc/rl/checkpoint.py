@@ -39,6 +39,12 @@ INTERFACE = ("env.actions.", "env.observations.", "env.decimation", "env.sim.dt"
 CRITIC = "env.observations.critic."
 """Their exception: what only the critic reads."""
 
+NETWORK = ("agent.actor", "agent.clip_actions", "agent.obs_groups")
+"""Sections of overrides that decide which network the weights make, what it reads, and the bound of its actions."""
+
+MAY_CHANGE = ("agent.actor.distribution_cfg", "agent.actor.mask_value", "agent.obs_groups.critic")
+"""Their exception: what a stage may have other than the one that it starts from."""
+
 TERRAIN_KEY = "env.scene.terrain"
 """Override that chooses the ground of a task that has several."""
 
@@ -85,6 +91,8 @@ class CheckpointInfo:
     """Ground it was trained on: :func:`umc.terrains.ground_name`."""
     env_overrides: _Overrides | None = None
     """The run's overrides of its env cfg, those of the agent included."""
+    network_overrides: _Overrides = dataclasses.field(default_factory=list)
+    """The run's overrides of its agent that :data:`NETWORK` names; files of UMC 0.1 lack them."""
 
 
 _INFO = TypeAdapter(CheckpointInfo)
@@ -267,6 +275,11 @@ def env_overrides(tokens: list[str]) -> list[str]:
     return [token for token in tokens if token.startswith("env.")]
 
 
+def network_overrides(tokens: list[str]) -> list[str]:
+    """Return those of a run's overrides without which its weights do not make the same policy."""
+    return [token for token in tokens if token.startswith(NETWORK)]
+
+
 def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[str] = ()) -> list[str]:
     """Return the ``env.`` overrides of the checkpoint's run, which evaluation and export have to repeat.
 
@@ -294,6 +307,12 @@ def interface_of(overrides: Iterable[str]) -> list[str]:
 def interface_differences(checkpoint: Path, info: CheckpointInfo, overrides: Iterable[str]) -> list[str]:
     """Return of :func:`interface_of` what only the checkpoint's run has, or only ``overrides``."""
     return sorted({*interface_of(_recorded_overrides(checkpoint, info))} ^ {*interface_of(overrides)})
+
+
+def network_differences(info: CheckpointInfo, overrides: Sequence[str]) -> list[str]:
+    """Return of :func:`network_overrides` what only a checkpoint's run has, or only another run that starts from it."""
+    tokens = {*info.network_overrides} ^ {*network_overrides([*overrides])}
+    return sorted(token for token in tokens if not token.startswith(MAY_CHANGE))
 
 
 def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:

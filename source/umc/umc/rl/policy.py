@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,7 @@ from umc.models.size import check_network
 from umc.rl.checkpoint import CheckpointInfo, checkpoint_info, read_checkpoint, require_match
 from umc.rl.models import MaskedModel
 from umc.utils.code_names import require_trusted_code
-from umc.utils.config import read_yaml
+from umc.utils.config import merged, override_key, read_yaml
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import leaves, sha256
 from umc.utils.text import read_text
@@ -76,7 +76,8 @@ class LoadedPolicy:
 def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
     """Return the agent cfg that a checkpoint was trained with, as a dictionary.
 
-    The run keeps it in :data:`AGENT_FILE`; the registered cfg replaces it where that file is missing.
+    The run keeps it in :data:`AGENT_FILE`. Where that file is missing, it is the registered cfg with the overrides that
+    the checkpoint holds.
     """
     path = checkpoint.parent / AGENT_FILE
     if path.is_file():
@@ -91,10 +92,19 @@ def stored_agent(checkpoint: Path, info: CheckpointInfo) -> dict[str, Any]:
         require_trusted_code(names, str(path))
         check_network(agent[ACTOR_SET], len(info.joint_names), f"{path}, {ACTOR_SET}")
         return agent
-    agent = registered_agent(info.task, info.agent)
+    require_trusted_code(info.network_overrides, str(checkpoint))
+    agent = merged(registered_agent(info.task, info.agent), _agent_values(info.network_overrides))
     if not _is_agent(agent):
         raise UmcError(f"{checkpoint} names {info.agent}, which is no agent of {info.task}; give another checkpoint")
+    check_network(agent[ACTOR_SET], len(info.joint_names), f"{checkpoint}, {ACTOR_SET}")
     return agent
+
+
+def _agent_values(overrides: Iterable[str]) -> dict[str, Any]:
+    """Return the values of ``agent.`` overrides, as Isaac Lab reads them, by dotted path."""
+    from isaaclab_tasks.utils.hydra import _parse_val
+
+    return {override_key(token).removeprefix("agent."): _parse_val(token.partition("=")[2]) for token in overrides}
 
 
 def _is_agent(agent: Any) -> bool:

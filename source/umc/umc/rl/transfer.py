@@ -27,6 +27,7 @@ from umc.rl.checkpoint import (
 )
 from umc.rl.critics import is_mlp_critic, widen_critic
 from umc.rl.pretrained import pretrained_file
+from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name
 
@@ -137,7 +138,14 @@ def add_neutral_flag(data: Mapping[str, Any], path: Path | str) -> dict[str, Any
 def _as_stage1(data: Mapping[str, Any], info: CheckpointInfo, model: str, actor: dict[str, Any]) -> dict[str, Any]:
     """Return a checkpoint with another actor, as Stage 1 of that model."""
     experiment = experiment_name(info.robot, model, 1)
-    changed = dataclasses.replace(info, model=model, agent=entry_point(model), experiment=experiment)
+    changed = dataclasses.replace(
+        info,
+        model=model,
+        agent=entry_point(model),
+        experiment=experiment,
+        # a baseline has no mask
+        network_overrides=[one for one in info.network_overrides if override_key(one) != "agent.actor.mask_value"],
+    )
     return {
         "actor_state_dict": actor,
         "critic_state_dict": data["critic_state_dict"],

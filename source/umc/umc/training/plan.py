@@ -18,6 +18,7 @@ from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
     interface_differences,
+    network_differences,
     newest_checkpoint,
     read_checkpoint,
     require_iterations_left,
@@ -456,6 +457,8 @@ def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str]) -> list[str
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
     if different := interface_differences(path, info, overrides):
         lines.append(f"only one of its training and this run has {' '.join(different)}: its actions may not fit")
+    if different := network_differences(info, overrides):
+        lines.append(f"only one of its training and this run has {' '.join(different)}: its weights may not fit")
     return lines
 
 

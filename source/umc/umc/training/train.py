@@ -291,7 +291,7 @@ def _record_clips(plan: Plan, env: Any, cleanup: contextlib.ExitStack) -> Any:
 
 def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
     """Return the metadata of a run's checkpoints."""
-    from umc.rl.checkpoint import CheckpointInfo, env_overrides
+    from umc.rl.checkpoint import CheckpointInfo, env_overrides, network_overrides
     from umc.terrains import ground_name
 
     return CheckpointInfo(
@@ -309,6 +309,7 @@ def _checkpoint_info(plan: Plan, env: Any) -> CheckpointInfo:
         physics=plan.physics,
         terrain=ground_name(plan.env_cfg.scene.terrain),
         env_overrides=env_overrides(plan.request.overrides),
+        network_overrides=network_overrides(plan.request.overrides),
     )
 
 

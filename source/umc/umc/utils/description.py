@@ -247,7 +247,9 @@ _FILE = _table(
                 "physics": _TEXT,
                 "terrain": _TEXT,
                 "env_overrides": _maybe(_list(_text(r"(?s).{0,10000}"))),
-            }
+                "network_overrides": _list(_text(r"(?s).{0,10000}")),
+            },
+            optional=("network_overrides",),
         ),
         "inputs": _table(
             {"policy": _TEXT, "joint_mask": _TEXT, "fault_flag": _TEXT, MEMORY_INPUT: _TEXT}, optional=(MEMORY_INPUT,)
