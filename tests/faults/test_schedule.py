@@ -245,6 +245,8 @@ def test_ratios_can_change_and_only_to_known_scenarios():
     assert (plan.scenario == 1).all()
     with pytest.raises(UmcError, match="'locked' is new"):
         drawn.set_ratios({"locked": 1})
+    with pytest.raises(UmcError, match="ratios name scenario 'scenario_3' twice"):
+        schedule(ratios={3: 1, "scenario_3": 5})
     assert not schedule(scenario=8).has_faults
     assert schedule(ratios=(1, 0, 0, 0.01)).has_faults
     assert schedule(scenario=(8, 1)).has_faults

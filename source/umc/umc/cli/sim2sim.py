@@ -46,6 +46,9 @@ LONGEST_CONTACT_TIME = 1.0
 MOST = {"episodes": MOST_EPISODES, "steps": MOST_STEPS, "workers": MOST_WORKERS, "substeps": 1000}
 """Greatest values of flags that take a count."""
 
+LEDGER_READS = ("command", "radii", "noise", "push")
+"""Fields of a protocol that ``--ledger`` reads."""
+
 OWN_FAULTS = (
     "--ledger excludes --healthy, --against, --scenarios and --seed, since the ledger has the faults; leave them out"
 )
@@ -205,6 +208,9 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
     from umc.sim2sim.agreement import ledger_agreement, write_agreement
     from umc.sim2sim.study import ledger_rollout
 
+    if ignored := [path for path in options.changes if path.split(".")[0] not in LEDGER_READS]:
+        words = ", ".join(LEDGER_READS)
+        raise UmcError(f"protocol.{ignored[0]}: of a protocol, --ledger reads {words} alone; leave it out")
     ledger = read_ledger(options.ledger)
     if ledger.header.robot.lower() != options.robot:
         raise UmcError(

@@ -85,7 +85,7 @@ def evaluate(
     if not options.healthy:
         with timed("looking for batches that are done"), quiet():
             num_envs = options.num_envs or _default_envs(session, protocol)
-            episodes = options.episodes or (sweep.episodes if sweep else None)
+            episodes = options.episodes or (sweep.episodes if sweep and not options.quick else None)
             evaluator = Evaluator(session, protocol, num_envs, episodes, out)
             check(evaluator)
     with lock_folder(out, f"evaluates into {out}", lock):

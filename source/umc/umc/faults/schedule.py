@@ -263,7 +263,7 @@ class FaultSchedule:
         if cfg.scenario is None:
             odds = check_ratios(cfg.ratios)
             # a scenario of no odds may get some later, but only with a severity
-            self.scenarios = tuple(find_scenario(name, cfg.scenarios) for name in odds)
+            self.scenarios = tuple(dict.fromkeys(find_scenario(name, cfg.scenarios) for name in odds))
             self._set_odds(odds)
             return None
         in_turn = [find_scenario(name, cfg.scenarios) for name in check_scenario(cfg.scenario)]
@@ -272,7 +272,10 @@ class FaultSchedule:
         return [scenario.name for scenario in in_turn]
 
     def _set_odds(self, odds: Mapping[str, float]) -> None:
-        by_name = {find_scenario(name, self._cfg.scenarios).name: number for name, number in odds.items()}
+        names = [find_scenario(name, self._cfg.scenarios).name for name in odds]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UmcError(f"ratios name scenario '{twice[0]}' twice; leave one of the two out")
+        by_name = dict(zip(names, odds.values(), strict=True))
         self._odds = {scenario.name: float(by_name.get(scenario.name, 0.0)) for scenario in self.scenarios}
         numbers = torch.tensor([self._odds[scenario.name] for scenario in self.scenarios], dtype=torch.float64)
         self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)

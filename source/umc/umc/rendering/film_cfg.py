@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,15 +57,22 @@ class FilmCfg:
         """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario."""
         return replace(self, scenario=STAGE2_SCENARIO) if stage == 2 and scenario is None else self
 
-    def protocol(self, robot: str, seed: int | None) -> Protocol:
-        """Cut a robot's evaluation protocol to the one cell that is filmed; UmcError if it has no such scenario."""
+    def protocol(self, robot: str, seed: int | None, joint_names: Sequence[str] | None = None) -> Protocol:
+        """Cut a robot's evaluation protocol to the one cell that is filmed.
+
+        Raises:
+            UmcError: If it has no such scenario, or the robot, where ``joint_names`` are given, no such joint.
+        """
         from umc.evaluation.protocol import protocol_for
 
         protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file)
         if self.joints is not None and not protocol.scenario(self.scenario).kinds:
             raise UmcError(f"--joints: nothing fails in scenario {self.scenario}; name another by --scenario")
         setting = replace(protocol.settings[0], onset=self.onset, joints=self.joints)
-        return replace(protocol, settings=(setting,), steps=self.steps)
+        filmed = replace(protocol, settings=(setting,), steps=self.steps)
+        if joint_names is not None:
+            filmed.check_faults(joint_names)
+        return filmed
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))

@@ -183,6 +183,8 @@ def _check_override(sections: Mapping[str, Any], token: str, key: str) -> None:
 
 def _wanted(current: Any, value: Any) -> str | None:
     """Return what a field takes, in words, if ``value`` is something else; None if it may be right."""
+    if callable(current) and not _is_function(value):
+        return "the name of a function or class, as module:name"
     if value is None or current is None:
         return None
     if isinstance(current, bool):
@@ -195,8 +197,6 @@ def _wanted(current: Any, value: Any) -> str | None:
         return _wanted_list(current, value)
     if dataclasses.is_dataclass(current):  # a word names a preset: check_presets
         return None if isinstance(value, str) else "a preset; to change a field of it, add its name with a dot"
-    if callable(current) and not _is_function(value):
-        return "the name of a function or class, as module:name"
     return None
 
 

@@ -83,7 +83,9 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         cfg = replace(cfg, steps=LIVE_STEPS)
     # a cell for each button of the page, and for the scenario at the start
     scenarios = tuple(dict.fromkeys((*SCENARIOS, cfg.scenario)))
-    protocol = replace(cfg.protocol(robot_and_stage(session.task)[0], options.seed), scenarios=scenarios)
+    joint_names = session.info.joint_names if session.checkpoints else None
+    protocol = cfg.protocol(robot_and_stage(session.task)[0], options.seed, joint_names)
+    protocol = replace(protocol, scenarios=scenarios)
     _configure(session, protocol)
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
