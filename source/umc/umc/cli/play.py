@@ -62,9 +62,8 @@ def main(argv: list[str]) -> int:
     with timed("reading policies and their task"), quiet():
         session = prepare(options, overrides, once=False)
     cfg = cfg.for_stage(session.info.stage, options.scenario)
-    return show(
-        session, cfg.protocol(session.info.robot, options.seed, session.info.joint_names), endless=options.steps is None
-    )
+    protocol = cfg.protocol(session.info.robot, options.seed, session.info.joint_names)
+    return show(session, protocol, endless=options.steps is None)
 
 
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
