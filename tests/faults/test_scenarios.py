@@ -59,7 +59,7 @@ def test_scenarios_are_found_by_kinds_number_or_own_name():
         ("mine", {"mine": ["dead", "dead"]}, "twice"),
         (2.5, {2.5: ["dead"]}, "unknown scenario '2.5'; choose"),  # names are words, also in YAML
         ("mine", {"mine": "dead"}, "must list its kinds"),
-        ("mine", {"mine": {"kind": ["dead"]}}, "must have 'kinds'"),
+        ("mine", {"mine": {"kind": ["dead"]}}, "must list its kinds"),
         ("mine", {"mine": {"kinds": ["dead"], "detected": "false"}}, "detected false must be true or false"),
         ("mine", {"mine": ["broken"]}, f"choose from {sorted(KINDS)[0]}"),
     ],

@@ -8,8 +8,9 @@ import newton
 import numpy as np
 import torch
 import warp as wp
+from umc.faults import find_kind
 from umc.rendering.camera import GROUND_COLOR, TOLERANCE, FaultPainter, is_ground, smooth_meshes, vertex_normals
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR
 from umc.robots.g1 import G1_JOINTS
 from umc.robots.spawn import DATA
 
@@ -17,15 +18,15 @@ CROSS, FOOT, KNEE = ("left_ankle_pitch_link", "left_ankle_roll_link", "left_knee
 
 
 def painted(faults):
-    """Links of G1 with a shape of another color than before, after ``{joint: broken}`` faults; all colors by link."""
+    """Links of G1 with a shape of another color than before, after ``{joint: kind}`` faults; all colors by link."""
     builder = newton.ModelBuilder()
     builder.add_usd(str(DATA / "g1.usda"))
     world = newton.ModelBuilder()
     world.add_world(builder)
     model = world.finalize(device="cpu")
-    live = torch.tensor([[name in faults for name in G1_JOINTS]])
-    broken = torch.tensor([[faults.get(name, False) for name in G1_JOINTS]])
-    state = SimpleNamespace(joint_names=G1_JOINTS, live=live[:, None], has_joint_fault=broken)
+    kinds = [find_kind(name) for name in ("effort", "dead", "delayed", "imu_dead")]
+    live = torch.tensor([[[faults.get(name) == kind.name for name in G1_JOINTS] for kind in kinds]])
+    state = SimpleNamespace(joint_names=G1_JOINTS, live=live, kinds=kinds)
     before = wp.to_torch(model.shape_color).clone()
     FaultPainter(model, state).paint()
     after = wp.to_torch(model.shape_color)
@@ -39,8 +40,11 @@ def rounded(color):
 
 
 def test_a_fault_between_the_joints_of_an_ankle_is_seen_on_the_foot_and_red_wins():
-    links, model = painted({"left_ankle_pitch_joint": True, "left_ankle_roll_joint": False, "left_knee_joint": False})
-    assert links == {CROSS: rounded(FAULT_COLOR), FOOT: rounded(FAULT_COLOR), KNEE: rounded(SENSOR_COLOR)}
+    faults = {"left_ankle_pitch_joint": "effort", "left_ankle_roll_joint": "dead", "left_knee_joint": "dead"}
+    others = {"right_knee_joint": "delayed", "right_ankle_roll_joint": "imu_dead"}  # the IMU's is no joint's
+    links, model = painted(faults | others)
+    right = {KNEE.replace("left", "right"): rounded(COMMAND_COLOR)}
+    assert links == {CROSS: rounded(FAULT_COLOR), FOOT: rounded(FAULT_COLOR), KNEE: rounded(SENSOR_COLOR)} | right
     smooth_meshes(model)
     meshes = [mesh for mesh in model.shape_source if isinstance(mesh, newton.Mesh)]
     assert meshes

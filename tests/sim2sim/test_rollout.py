@@ -28,7 +28,14 @@ from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, assig
 from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim import rollout
-from umc.sim2sim.agreement import agreement, agreement_table, find_result, ledger_agreement, pair_up
+from umc.sim2sim.agreement import (
+    agreement,
+    agreement_table,
+    find_result,
+    ledger_agreement,
+    pair_up,
+    require_same_conditions,
+)
 from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
 from umc.sim2sim.study import about, episode_batch, evaluate, ledger_rollout, protocol_rollout
@@ -302,8 +309,14 @@ def test_a_policy_is_compared_with_its_evaluation_under_the_oracle(tmp_path):
     policies = tuple(
         replace(study.policies[0], label=one, about={"sha256": "x", "detection": one}) for one in ("none", "oracle")
     )
+    policy = {"checkpoint": {"sha256": "x", "file": "a.pt"}}
     save_study(tmp_path / STUDY, replace(study, policies=policies))
-    assert find_result(tmp_path, {"checkpoint": {"sha256": "x", "file": "a.pt"}})[1].about["detection"] == "oracle"
+    with pytest.raises(UmcError, match="was evaluated on tracks"):
+        find_result(tmp_path, policy)
+    flat = study.protocol.without_track()
+    save_study(tmp_path / STUDY, replace(study, policies=policies, protocol=flat))
+    require_same_conditions(study.protocol, flat)
+    assert find_result(tmp_path, policy)[1].about["detection"] == "oracle"
 
 
 def test_settings_with_one_seed_have_the_same_robots():

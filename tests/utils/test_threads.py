@@ -44,7 +44,7 @@ def test_what_was_measured_comes_before_the_rule_and_the_users_word_before_both(
 def test_a_damaged_file_is_refused_by_name(content):
     tuned_file().parent.mkdir(parents=True)
     tuned_file().write_text(content)
-    with pytest.raises(UmcError, match=r"threads_.*umc tune"):
+    with pytest.raises(UmcError, match=r"threads_.*delete it"):
         torch_threads(SMALL)
 
 

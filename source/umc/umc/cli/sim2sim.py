@@ -127,12 +127,13 @@ def main(argv: list[str]) -> int:
 def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Path]:
     """Replace the name of a policy by the policy; return its description and the folder for its results."""
     if options.task is not None:
+        source = options.policy  # several descriptions can share a network
         with timed("reading policy and task"), quiet():
             from umc.sim2sim.external_task import read_external_policy
 
             policy = read_external_policy(options.policy, options.task, overrides, options.trust)
         options.policy = policy
-        return policy.task, policy.network.parent / "mujoco" / policy.network.stem
+        return policy.task, policy.network.parent / "mujoco" / Path(source).stem
     from umc.utils.description import description_file, read_description
 
     path = Path(options.policy)
@@ -188,7 +189,7 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     overrides = options.changes | ({} if options.steps is None else {"steps": options.steps})
     protocol = protocol_for(
         options.robot, options.scenarios, options.radii, options.seed, name=options.protocol, overrides=overrides
-    )
+    ).without_track()
     other = None if options.against is None else find_result(options.against, description)
     if other is not None:
         require_same_conditions(other[0].protocol, protocol)

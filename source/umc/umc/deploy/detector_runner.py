@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,7 @@ class DetectorRunner:
 def load_session(path: Path, wanted: str) -> onnxruntime.InferenceSession:
     """Load an ONNX file; UmcError unless it is the one that was exported, of SHA-256 ``wanted``."""
     where = shown(str(path))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
     with path.open("rb") as file:
         network = file.read(MAX_NETWORK_BYTES + 1)

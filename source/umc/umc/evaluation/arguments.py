@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from umc.utils.cli import at_least_one, check_seed, path
 from umc.utils.config import OVERRIDE, SELECTORS, override_key
@@ -94,8 +94,8 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
         value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
         if not value and "." not in (key := override_key(token)) and key.lstrip("+~") not in SELECTORS:
             flags = [word for word in argv[:number] if word.startswith("--")]
-            value = flags[-1:] == ["--labels"]  # such as lr=1e-3
-        return OVERRIDE.match(token) is not None and not value and not Path(token).exists()
+            value = flags[-1:] in (["--labels"], ["--names"])  # such as lr=1e-3
+        return OVERRIDE.match(token) is not None and not value and not os.path.exists(token)
 
     first = [number for number in range(len(argv)) if moves(number)]
     return [argv[number] for number in first] + [argv[number] for number in range(len(argv)) if number not in first]

@@ -29,7 +29,7 @@ class Slice:
     """Some of a policy's robots."""
 
     by: str
-    """What they have in common: ``scenario``, ``setting``, ``onset``, ``joint``, ``severity``, ``stance``."""
+    """What they have in common: ``setting``, ``onset``, ``joint``, ``severity``, ``stance``."""
     name: str
     """Which one of these."""
     rows: torch.Tensor

@@ -158,5 +158,5 @@ def tracks_of(protocol: Protocol, assignment: EnvAssignment) -> torch.Tensor:
 
 def set_healthy(env_cfg: Any) -> None:
     """Switch the faults off."""
-    # the onset has no effect, but training's may lie beyond the end of a short episode
-    entries(env_cfg.events)[FAULTS_TERM].params.update(scenario=HEALTHY, onset=1)
+    # cases and a replay go before a scenario; the onset has no effect, but training's may lie beyond a short episode
+    entries(env_cfg.events)[FAULTS_TERM].params.update(scenario=HEALTHY, onset=1, cases=None, replay=None)

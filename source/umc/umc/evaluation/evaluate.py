@@ -212,9 +212,20 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     if not on_tracks(session.env_cfg):
         protocol = protocol.without_track()  # so that the report does not claim it
     if sweep:
+        _check_grid(sweep, options.seed, changes)
         protocol = apply_grid(sweep, protocol, session.info.joint_names, options.quick)
     protocol.check_faults(session.info.joint_names)
     return protocol
+
+
+def _check_grid(sweep: SweepFile, seed: int | None, changes: Mapping[str, Any]) -> None:
+    """Raise UmcError for what a user sets of the settings and the sweep's grid would replace."""
+    axes = ("seed", "onset", "severity")
+    typed = {name: f"protocol.settings.{name}" for name in axes if f"settings.{name}" in changes}
+    typed |= {} if seed is None else {"seed": "--seed"}
+    for name, flag in typed.items():
+        if sweep.grid is not None and getattr(sweep.grid, name):
+            raise UmcError(f"{flag}: sweep {sweep.name} has its own; give sweep.grid.{name}=[...] in its place")
 
 
 def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> SweepFile | None:

@@ -43,7 +43,8 @@ def labels_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]], own: Sequence[
 def own_labels(labels: Sequence[str], count: int) -> list[str]:
     """Return the names that a user gave ``count`` policies; raise UmcError unless each has one of its own."""
     if len(labels) != count:
-        raise UmcError(f"--labels has {len(labels)} names for {count} checkpoints; give one for each")
+        counted = f"{count} policies (each once per --detection)"
+        raise UmcError(f"--labels has {len(labels)} names for {counted}; give one for each")
     if len(set(labels)) != count:
         raise UmcError(f"--labels {' '.join(labels)} hold a name twice; give each policy its own")
     return list(labels)

@@ -318,6 +318,7 @@ class _Condition(FileModel):
     """A scenario of a protocol's own; the fields are those of :class:`umc.faults.FaultsCfg`."""
 
     scenario: ScenarioId = HEALTHY
+    """Its faults; those of the condition's own name where it is not given."""
     joint_names: list[str] | None = None
     joint_groups: dict[str, list[str]] | None = None
     num_joints: _NumJoints = [1, 1]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -261,7 +262,7 @@ def save_study(path: Path, study: Study) -> None:
 
 def load_study(path: Path) -> Study:
     """Read a study; raise UmcError if there is no such file, or it is no study of this version."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UmcError(f"no study at {path}; give the --out folder of a finished evaluation")
     content = read_torch(path, AGAIN, "study")
     version = content.get("format") if isinstance(content, dict) else None
@@ -284,7 +285,7 @@ def load_study(path: Path) -> Study:
     )
 
 
-_Label = Annotated[str, Field(min_length=1, max_length=200)]
+_Label = Annotated[str, Field(min_length=1, max_length=10_000)]  # it may hold the path of a detector
 
 
 class _PolicyFile(FileModel):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
@@ -91,7 +92,9 @@ class ImuChannel(SensorChannel):
         return live.on[self._envs].any(dim=1, keepdim=True)
 
     def _context(self, state: FaultState, live: LiveFault, on: torch.Tensor, held: torch.Tensor) -> Any:
-        severity = torch.where(live.on, live.severity, 0.0)[self._envs].amax(dim=1, keepdim=True)
+        # a plan gives one of its joints the fault, whose severity may be negative
+        severity = torch.where(live.on, live.severity, -math.inf)[self._envs].amax(dim=1, keepdim=True)
+        severity = torch.where(on, severity, 0.0)
         return ImuContext(
             quantity=self.quantity,
             on=on,

@@ -210,7 +210,7 @@ def check_groups(joint_names: Sequence[str], candidates: Sequence[int], groups: 
     able = [joint_names[index] for index in candidates]
     found = {}
     for name, patterns in groups.items():
-        if not is_list_of(lambda one: isinstance(one, str), patterns):
+        if not is_list_of(lambda one: isinstance(one, str), patterns) or not patterns:
             raise UmcError(f"joint_groups: '{name}' must list names or patterns of joints, such as ['L_.*']")
         try:
             found[str(name)] = [candidates[number] for number in check_joints(able, patterns)]

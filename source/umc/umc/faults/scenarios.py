@@ -37,8 +37,10 @@ class Scenario:
         kinds = description
         if isinstance(description, Mapping):
             unknown = set(description) - {"kinds", "detected"}
-            if unknown or "kinds" not in description:
-                raise UmcError(f"scenario '{name}' must have 'kinds' and may have 'detected', not {sorted(unknown)}")
+            if "kinds" not in description:
+                raise UmcError(f"scenario '{name}' must list its kinds, such as kinds: [dead, rom]")
+            if unknown:
+                raise UmcError(f"scenario '{name}' may have 'kinds' and 'detected', not {sorted(map(str, unknown))}")
             kinds, detected = description["kinds"], description.get("detected")
             if not isinstance(detected, bool | None):
                 raise UmcError(f"scenario '{name}': detected {detected} must be true or false")

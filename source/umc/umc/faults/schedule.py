@@ -220,7 +220,8 @@ class FaultSchedule:
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
         """Middle of the severities of a kind and joint, in the kind's unit; None if they are never drawn."""
-        if kind not in self._severities or not self._candidates[joint]:
+        drawn = any(kind in scenario.kinds for scenario in self.scenarios)
+        if not drawn or kind not in self._severities or not self._candidates[joint]:
             return None
         middle = torch.full((1, len(self.joint_names)), 0.5, device=self.device)
         return float(self._severities[kind].sample(middle, 1.0)[0, joint])
@@ -231,12 +232,11 @@ class FaultSchedule:
             raise UmcError(
                 "scenarios are assigned to envs here, which no ratios change; leave the fault curriculum out"
             )
-        odds = check_ratios(ratios)
+        odds = self._by_name(check_ratios(ratios))
         known = [scenario.name for scenario in self.scenarios]
-        unknown = [name for name in odds if find_scenario(name, self._cfg.scenarios).name not in known]
-        if unknown:
+        if unknown := [name for name in odds if name not in known]:
             raise UmcError(f"scenario '{unknown[0]}' is new; name it in the schedule's ratios, even with odds of 0")
-        return dict(odds)
+        return odds
 
     def set_ratios(self, ratios: Sequence[float] | Mapping[str, float]) -> None:
         """Change the ratios of all plans from now on; raises UmcError if scenarios are assigned, or one is new."""
@@ -261,9 +261,9 @@ class FaultSchedule:
     def _find_scenarios(self, cfg: FaultsCfg) -> list[str] | None:
         """Find the scenarios that are drawn, or those that are assigned; return the names of the latter."""
         if cfg.scenario is None:
-            odds = check_ratios(cfg.ratios)
+            odds = self._by_name(check_ratios(cfg.ratios))
             # a scenario of no odds may get some later, but only with a severity
-            self.scenarios = tuple(dict.fromkeys(find_scenario(name, cfg.scenarios) for name in odds))
+            self.scenarios = tuple(find_scenario(name, cfg.scenarios) for name in odds)
             self._set_odds(odds)
             return None
         in_turn = [find_scenario(name, cfg.scenarios) for name in check_scenario(cfg.scenario)]
@@ -271,12 +271,15 @@ class FaultSchedule:
         self._assigned = torch.tensor([self.scenarios.index(one) for one in in_turn], device=self.device)
         return [scenario.name for scenario in in_turn]
 
-    def _set_odds(self, odds: Mapping[str, float]) -> None:
+    def _by_name(self, odds: Mapping[Any, float]) -> dict[str, float]:
+        """Return odds by the name of their scenario; UmcError if one is named twice."""
         names = [find_scenario(name, self._cfg.scenarios).name for name in odds]
         if twice := [name for name in names if names.count(name) > 1]:
             raise UmcError(f"ratios name scenario '{twice[0]}' twice; leave one of the two out")
-        by_name = dict(zip(names, odds.values(), strict=True))
-        self._odds = {scenario.name: float(by_name.get(scenario.name, 0.0)) for scenario in self.scenarios}
+        return dict(zip(names, odds.values(), strict=True))
+
+    def _set_odds(self, odds: Mapping[str, float]) -> None:
+        self._odds = {scenario.name: float(odds.get(scenario.name, 0.0)) for scenario in self.scenarios}
         numbers = torch.tensor([self._odds[scenario.name] for scenario in self.scenarios], dtype=torch.float64)
         self._cumulative = (numbers.cumsum(0) / numbers.sum()).to(self.device)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, Color, color_of
 from umc.utils.errors import UmcError
 
 if TYPE_CHECKING:
@@ -43,16 +43,6 @@ def task_name(env: Any) -> str:
     """Return an environment's Gymnasium id, or the name of its config if it was made without ``gym.make``."""
     spec = getattr(env, "spec", None)
     return type(env.cfg).__name__ if spec is None else spec.id
-
-
-def color_of(kinds: Sequence[str]) -> Color | None:
-    """Return the color of the worst kind: a joint fault before a sensor fault before a command fault; None for none."""
-    from umc.faults import CommandKind, JointKind, SensorKind, find_kind
-    from umc.faults.kinds import ImuKind
-
-    found = [find_kind(name) for name in kinds]
-    colors = ((JointKind, FAULT_COLOR), ((SensorKind, ImuKind), SENSOR_COLOR), (CommandKind, COMMAND_COLOR))
-    return next((color for base, color in colors if any(isinstance(kind, base) for kind in found)), None)
 
 
 def _without_imu(kinds: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adds faults of joints, sensors and commands to any manager-based task: :func:`add_faults`."""
+"""Adds faults of joints, sensors, the IMU and commands to any manager-based task: :func:`add_faults`."""
 
 import copy
 import math
@@ -179,7 +179,7 @@ def add_faults(
     for terms in {id(terms): terms for terms in events}.values():
         added = FaultEventsCfg()
         added.faults.params = {"asset_cfg": copy.deepcopy(asset_cfg), **copy.deepcopy(params)}
-        others = dict(terms)
+        others = {name: term for name, term in terms.items() if name not in (RESET_TERM, FAULTS_TERM)}
         terms.clear()
         terms.update({RESET_TERM: added.reset_faults, **others, FAULTS_TERM: added.faults})
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
+from umc.faults.cfg import is_integer, is_list_of
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
@@ -29,15 +30,21 @@ class fault_curriculum(ManagerTermBase):
 
     def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
-        self._stages: list[tuple[int, Any]] = list(cfg.params.get("stages", ()))
+        stages: Any = cfg.params.get("stages", ())
+        if not is_list_of(lambda stage: is_list_of(lambda _: True, stage, 2) and is_integer(stage[0]), stages):
+            raise UmcError(
+                f"stages {stages} must list pairs of a first env step and ratios, such as [(0, (1, 0, 0, 0))]"
+            )
+        self._stages: list[tuple[int, Any]] = list(stages)
         firsts = [first for first, _ in self._stages]
         if firsts != sorted(set(firsts)):
             raise UmcError(f"the stages of a fault curriculum must start one after another; they start at {firsts}")
         for _, ratios in self._stages:
             fault_term(env).schedule.checked_ratios(ratios)
         self._ramp: Any = cfg.params.get("level_ramp")
-        if self._ramp is not None and not 0 <= self._ramp[0] < self._ramp[1]:
-            raise UmcError(f"level_ramp {self._ramp} must be a first and a later last env step")
+        fits = is_list_of(is_integer, self._ramp, 2) and 0 <= self._ramp[0] < self._ramp[1]
+        if self._ramp is not None and not fits:
+            raise UmcError(f"level_ramp {self._ramp} must be a first and a later last env step, such as (0, 5000)")
         self._stage = -1
 
     def __call__(

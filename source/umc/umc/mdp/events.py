@@ -112,7 +112,7 @@ class joint_faults(ManagerTermBase):
         return self._detection if isinstance(self._detection, DetectorInEnv) else None
 
     def set_detection(self, cfg: DetectionCfg) -> None:
-        """Change what reports faults to the policy from the next reset of all envs on."""
+        """Change what reports faults to the policy from the next observation on; call it before a reset of all envs."""
         self._detection = make_detection(self._env, self.state, cfg)
 
     def prepare_limits(self) -> None:
@@ -224,7 +224,10 @@ def _plan_source(
     timing: dict[str, Any] = {"episode_length": env.max_episode_length, "device": env.device}
     if faults.replay is not None:
         if has_fault_curriculum(env.cfg):
-            raise UmcError("a replay has no curriculum; take fault_curriculum out of the environment's curriculum")
+            raise UmcError(
+                "a replay has no curriculum; leave out fault_curriculum, agent.sample_failures and"
+                " agent.severity_iterations"
+            )
         return FaultReplay(faults.replay, asset.joint_names, step_dt=env.step_dt, **timing)
     return draw_source(asset.joint_names, faults, env.num_envs, nominal=nominal, **timing)
 

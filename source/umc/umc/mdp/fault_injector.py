@@ -162,9 +162,11 @@ class FaultInjector:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if 0.0 < healthy < LARGEST_LIMIT:
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
-                return SeverityRange(LEAST_PART * healthy, healthy, min(first, healthy), unit)
-        low, high, first = _RANGES[kind] if kind in _RANGES else _usual_range(found)
-        return SeverityRange(low, high, self._drawn(found, column) or first, unit)
+                first = min(first, healthy)
+                return SeverityRange(min(LEAST_PART * healthy, first), healthy, first, unit)
+        low, high, usual = _RANGES[kind] if kind in _RANGES else _usual_range(found)
+        first = self._drawn(found, column) or usual
+        return SeverityRange(min(low, first), max(high, first), first, unit)
 
     def inject(
         self, env_id: int, joint: str, kind: str, severity: float | None = None, detected: bool | None = None

@@ -26,5 +26,8 @@ def fault_term(env: ManagerBasedEnv) -> Any:
 
 
 def fault_state(env: ManagerBasedEnv) -> FaultState:
-    """Return the fault state of an environment as of this env step; raises UmcError if it has no ``faults`` event."""
+    """Return the fault state of an environment as its last observation showed it, also to rewards and terminations.
+
+    Raises UmcError if it has no ``faults`` event.
+    """
     return fault_term(env).state

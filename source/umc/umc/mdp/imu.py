@@ -24,6 +24,12 @@ def add_imu_sensors(env_cfg: Any, asset_name: str = "robot", groups: Sequence[st
     Terms keep their place, noise, scale, clip and history. Raises UmcError if no group has such a term, or one has
     modifiers or a noise model with a state.
     """
+    if isinstance(groups, str):
+        raise UmcError(f"groups must list observation groups, such as ['policy'], not {groups!r}")
+    present = [entries(holder[name]) for holder, name in variants(env_cfg, "observations")]
+    known = {name for some in present for name, cfg in some.items() if cfg is not None}
+    if missing := [group for group in groups if group not in known]:
+        raise UmcError(f"the task has no observation group '{missing[0]}'; it has {', '.join(sorted(known))}")
     edits = _edits(env_cfg, asset_name, groups)
     if not edits and not has_imu_sensor(env_cfg):
         known = ", ".join(func.__name__ for func in IMU_QUANTITIES)

@@ -17,8 +17,9 @@ from isaaclab_newton.renderers import NewtonWarpRendererCfg, newton_warp_rendere
 from numpy.typing import NDArray
 
 from umc.faults import FaultState
+from umc.faults.kinds import ImuKind
 from umc.mdp import height_above_ground
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, moving_links
+from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR, color_of, moving_links
 from umc.rendering.ground import FOCAL_LENGTH, HORIZONTAL_APERTURE, Track, View, paint_ground
 from umc.rendering.writers import Frame
 
@@ -80,8 +81,9 @@ def _ignore_compiler_warning() -> None:
 
 
 class FaultPainter:
-    """Colors of the links behind faulty joints in a Newton model: red for the motor or range, amber for the rest.
+    """Colors of the links behind faulty joints in a Newton model, as :func:`umc.rendering.colors.color_of` gives them.
 
+    A fault of the IMU colors none, though plans give it joints.
     ``ground_color`` is the new color of shapes without a body.
     """
 
@@ -98,10 +100,11 @@ class FaultPainter:
     def paint(self) -> None:
         """Color all links by the faults of now."""
         self._colors.copy_(self._healthy)
-        live, broken = self._state.live.any(dim=1), self._state.has_joint_fault
-        # red last: two joints may color the same link
-        for color, joints in ((SENSOR_COLOR, live & ~broken), (FAULT_COLOR, live & broken)):
-            for at in map(tuple, joints.nonzero().tolist()):
+        colors = [None if isinstance(kind, ImuKind) else color_of([kind.name]) for kind in self._state.kinds]
+        # the worst last: two joints may color the same link
+        for color in (COMMAND_COLOR, SENSOR_COLOR, FAULT_COLOR):
+            kinds = [number for number, one in enumerate(colors) if one == color]
+            for at in map(tuple, self._state.live[:, kinds].any(dim=1).nonzero().tolist()):
                 if at in self._shapes:
                     self._colors[self._shapes[at]] = torch.tensor(color, device=self._colors.device)
 

@@ -16,6 +16,17 @@ SENSOR_COLOR: Color = (0.95, 0.62, 0.05)
 COMMAND_COLOR: Color = (0.25, 0.50, 0.95)
 """A joint whose commands get lost or come late, and nothing else."""
 
+
+def color_of(kinds: Sequence[str]) -> Color | None:
+    """Return the color of the worst kind: a joint fault before a sensor fault before a command fault; None for none."""
+    from umc.faults import CommandKind, JointKind, SensorKind, find_kind
+    from umc.faults.kinds import ImuKind
+
+    found = [find_kind(name) for name in kinds]
+    colors = ((JointKind, FAULT_COLOR), ((SensorKind, ImuKind), SENSOR_COLOR), (CommandKind, COMMAND_COLOR))
+    return next((color for base, color in colors if any(isinstance(kind, base) for kind in found)), None)
+
+
 SMALL = 0.05
 """Radius of the largest shape that is hardly seen [m]."""
 

@@ -14,14 +14,16 @@ from umc.evaluation.metrics import Step
 from umc.evaluation.protocol import Protocol, ScenarioId
 from umc.evaluation.rollout import reset_batch, step_policy
 from umc.evaluation.session import Session, open_session
-from umc.faults import JointKind, find_kind, is_scenario
+from umc.evaluation.study import faulty_joints
+from umc.faults import is_scenario
+from umc.rendering.colors import color_of, rgb
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
-from umc.rendering.layout import ALARM, SENSOR, Color, Heading, Moment, Take, compose, storyboard
+from umc.rendering.layout import Color, Heading, Moment, Take, compose, storyboard
 from umc.rendering.writers import MAX_GIF_BYTES, Frame, write_gif, write_mp4, write_png
 from umc.rl.pretrained import results_folder
 from umc.tasks.parts import parts_of
 from umc.utils.console import progress_bar
-from umc.utils.io import write_json
+from umc.utils.io import fingerprint, write_json
 from umc.utils.naming import TASK_NAME
 
 if TYPE_CHECKING:
@@ -56,7 +58,10 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
         onset=cfg.onset if kinds else None,
         mark=fault_color(kinds),
     )
-    out = options.out or results_folder(session.checkpoint) / "videos" / session.checkpoint.stem
+    stem = session.checkpoints[0].stem  # several descriptions can share a network
+    if len(session.checkpoints) > 1:
+        stem += f"_and_others_{fingerprint([[one.sha256, one.stem] for one in session.checkpoints])[:8]}"
+    out = options.out or results_folder(session.checkpoint) / "videos" / stem
     scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
     name = f"{session.task}_{scenario}_seed{protocol.seed}"
     for path in film_files(out, name):
@@ -86,10 +91,9 @@ def scenario_title(scenario: ScenarioId, kinds: Sequence[str]) -> str:
 
 
 def fault_color(kinds: Sequence[str]) -> Color | None:
-    """Return the color of joints with these faults; one that lost its sensor as well looks like a broken one."""
-    if not kinds:
-        return None
-    return ALARM if any(isinstance(find_kind(kind), JointKind) for kind in kinds) else SENSOR
+    """Return the color of these faults, the same as of their joints' links."""
+    color = color_of(kinds)
+    return None if color is None else rgb(color)
 
 
 class FallDetector:
@@ -173,7 +177,7 @@ def _note_events(take: Take, step: Step, state: Any, fallen: bool) -> None:
     """Note when the fault began, the robot fell or the simulation failed."""
     if take.onset is None and bool(state.active[0]):
         take.onset = step.number
-        faulty = state.joints[0].tolist()
+        faulty = faulty_joints(state)[0].tolist()
         take.joints = tuple(name for name, hit in zip(state.joint_names, faulty, strict=True) if hit)
     if take.failed is None and bool(step.non_finite[0]):
         take.failed = step.number
@@ -203,7 +207,7 @@ def summary(take: Take, heading: Heading) -> str:
     """Describe in one line how far a policy walked and how it ended."""
     words = f"{take.name}: {take.moments[-1].distance:.2f} m"
     if take.onset is not None:
-        words += f" since {', '.join(take.joints)} failed at {take.onset * heading.step_dt:.2f} s"
+        words += f" since {', '.join(take.joints) or 'the IMU'} failed at {take.onset * heading.step_dt:.2f} s"
     if take.fell is not None:
         words += f", fell at {take.fell * heading.step_dt:.2f} s"
     if take.failed is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from isaaclab.assets import ArticulationCfg
 from pxr import Usd, UsdPhysics
 
-from umc.robots.names import usd_prims
+from umc.robots.names import is_loop_closure, is_remote, usd_prims
 from umc.utils.errors import UmcError
 
 
@@ -30,6 +30,8 @@ def joint_neighbours(robot: str | Path | ArticulationCfg, joint_names: Sequence[
     source = getattr(robot.spawn, "usd_path", None) if isinstance(robot, ArticulationCfg) else robot
     if not isinstance(source, str | Path):
         raise UmcError("the robot's cfg spawns no USD file: give the path of one")
+    if is_remote(source):
+        raise UmcError(f"the joint graph needs a local file, not {source}; download it and set usd_path")
     path = Path(source)
     joints = _joints(path)
     missing = [name for name in joint_names if name not in joints]
@@ -62,7 +64,7 @@ def _joints(path: Path) -> dict[str, tuple[str, str]]:
     found = {}
     for prim in usd_prims(str(path)):
         joint = UsdPhysics.Joint(prim)
-        if joint and not joint.GetExcludeFromArticulationAttr().Get():
+        if joint and not is_loop_closure(prim):
             found[prim.GetName()] = (_body(joint.GetBody0Rel()), _body(joint.GetBody1Rel()))
     return found
 

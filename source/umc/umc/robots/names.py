@@ -101,13 +101,18 @@ def usd_prims(path: str) -> Iterator[Any]:
     yield from Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies())
 
 
+def is_loop_closure(prim: Any) -> bool:
+    """Return whether a joint is left out of its articulation: it has no place in observations and actions."""
+    return bool(UsdPhysics.Joint(prim).GetExcludeFromArticulationAttr().Get())
+
+
 @lru_cache(maxsize=8)
 def _read(path: str) -> RobotNames:
     bodies, joints = [], []
     for prim in usd_prims(path):
         if prim.HasAPI(UsdPhysics.RigidBodyAPI):
             bodies.append(prim.GetName())
-        elif any(prim.IsA(kind) for kind in JOINT_TYPES):
+        elif any(prim.IsA(kind) for kind in JOINT_TYPES) and not is_loop_closure(prim):
             joints.append(prim.GetName())
     if not bodies:
         raise UmcError(f"{path} has no rigid body; correct usd_path in the robot's cfg")

@@ -45,7 +45,7 @@ def robot_cfg(
         joint_names: The order of joints in observations, actions and masks, on every engine.
         body_names: The order of bodies, on every engine.
         init_state: Start height and default pose.
-        legs: Actuators of all joints; faults look for them under the name ``legs``.
+        legs: Actuators of all joints; the critic of quadrupeds reads their gains under the name ``legs``.
         position_iterations: PhysX iterations per step that enforce contacts and joint limits.
     """
     return ArticulationCfg(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -45,7 +46,7 @@ TOO_FEW = "too few"
 ALL = "all"
 """Name of the row that holds all scenarios."""
 
-FREE_TO_DIFFER = ("num_envs", "track", "radii")
+FREE_TO_DIFFER = ("num_envs", "radii")
 """Fields of a protocol that do not change a robot's episode on flat ground."""
 
 
@@ -77,7 +78,9 @@ class Agreement:
 
 def find_result(path: Path, description: Mapping[str, Any]) -> tuple[Study, PolicyResult]:
     """Read a study, given its file or its report's folder, and find the policy of a ``policy.json`` in it."""
-    study = load_study(path / STUDY if path.is_dir() else path)
+    study = load_study(path / STUDY if os.path.isdir(path) else path)
+    if study.protocol.track:
+        raise UmcError(f"{path} was evaluated on tracks, MuJoCo's ground is flat; evaluate with env.scene.terrain=flat")
     for result in study.policies:
         same = result.about.get("reads") == description.get("reads")
         same &= result.about.get("detection", SOURCES[0]) == SOURCES[0]  # as MuJoCo's
@@ -91,8 +94,8 @@ def find_result(path: Path, description: Mapping[str, Any]) -> tuple[Study, Poli
 
 
 def require_same_conditions(first: Protocol, second: Protocol) -> None:
-    """Raise UmcError unless robots of two protocols can be compared."""
-    here, there = first.describe(), second.describe()
+    """Raise UmcError unless robots of two protocols on flat ground can be compared."""
+    here, there = (one.without_track().describe() for one in (first, second))
     apart = [
         name
         for name in here | there

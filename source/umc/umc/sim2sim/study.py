@@ -15,6 +15,7 @@ import torch
 from umc.evaluation.gait import GaitRecorder, GaitReport
 from umc.evaluation.metrics import EpisodeRecorder, Step
 from umc.evaluation.protocol import Protocol, Setting, disturbances
+from umc.evaluation.session import AS_EVALUATED
 from umc.evaluation.study import EpisodeBatch, PolicyResult, Study, assign_envs, faulty_joints, severities
 from umc.faults import FaultState, Ledger, Scenario, find_scenario
 from umc.faults.plan import NEVER
@@ -103,7 +104,7 @@ def _known(scenario: Scenario) -> str:
     try:
         find_scenario(scenario.name)
     except UmcError:
-        return "+".join(scenario.kinds)
+        return "+".join(scenario.kinds) or "normal"
     return scenario.name
 
 
@@ -135,7 +136,7 @@ def about(cfg: RolloutCfg, command_line: str) -> dict[str, Any]:
         "contact_time_s": cfg.solver.contact_time,
         "targets": "clamped to the joint limits" if cfg.clamp else "not clamped",
         "ground": "flat",
-        "action": "mean (no exploration noise)",
+        "action": AS_EVALUATED["action"],
         **disturbances(cfg.noise, cfg.push_speed),
         "randomised": "starts and physics, from the ranges of training, drawn by another generator",
         "ledger": None if cfg.ledger is None else str(cfg.ledger),

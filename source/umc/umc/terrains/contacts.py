@@ -28,7 +28,7 @@ def use_newton_contacts(num_envs: int) -> None:
     more ("height field collision overflow"). The A1 of a1_mlp_tracks_cpu, which walks over PhysX's mesh of the same
     ground at 0.64 m/s, does 0.06 m/s, and 14 of 16 robots fall in 10 s; with Newton's own contacts it does 0.56 m/s,
     and none falls, at three times the rate (newton 1.6.1; ``evaluate.py --healthy --num_envs 16 physics=newton_mjwarp
-    --checkpoint RUN`` with and without the call in ``tracks.py``).
+    --checkpoint RUN`` with and without the call in ``track_importer.py``).
     When it can go: once the pretrained A1 walks on Newton's tracks without it (``tests/cli/test_scripts.py``).
     """
     from isaaclab.sim import SimulationContext

@@ -25,7 +25,7 @@ class TrackGeneratorCfg(TerrainGeneratorCfg):
     border_width: float = 8.0
     """Flat ground around the tracks [m]."""
     seed: int = 1
-    """Of the first track; without ``seeds``, of all."""
+    """Of all tracks, where ``seeds`` names none."""
     seeds: tuple[int, ...] = ()
     """Seeds of the tracks, in turn."""
 
@@ -74,7 +74,7 @@ def perlin_tracks(width: float, block_length: float, border: float, seeds: int |
             size=(block_length, width),
             border_width=border,
             seed=seeds[0],
-            seeds=seeds,
+            seeds=seeds if len(seeds) > 1 else (),
             sub_terrains={"perlin": PerlinTrackCfg()},
         )
     )

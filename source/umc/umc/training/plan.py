@@ -288,7 +288,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
         if path is None:
             raise UmcError(f"nothing to resume in {experiment}; start without --resume, or give --checkpoint or --logs")
         require_usable(request, path)
-    record = RunRecord(path.parent, read_record(path.parent))
+    record = RunRecord(path.parent, read_record(path.parent, "start a new run without --resume"))
     record.held = True  # until the checkpoint has turned out to fit
     _require_same_teacher(request, record)
     missing = [name for name in REMEMBERED if record.fields.get(name) is None]

@@ -79,13 +79,11 @@ def run_main(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str
 
 
 def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str) -> int:
-    # one of several processes may wait for the others in native code, where only the default action ends it
-    handles = threading.current_thread() is threading.main_thread() and not ranks_from_env().is_distributed
-    both = (signal.SIGTERM, signal.SIGHUP)  # nohup ignores the latter
-    handled = [signum for signum in both if handles and signal.getsignal(signum) is signal.SIG_DFL]
-    for signum in handled:
-        signal.signal(signum, _terminate)
+    handled: list[signal.Signals] = []
     try:
+        handled = _signals_to_handle()
+        for signum in handled:
+            signal.signal(signum, _terminate)
         status = _worked(work, argv)
         print(end="", flush=True)  # a full disk or a closed pipe is an error of this command
         return status
@@ -106,6 +104,15 @@ def _status(work: Callable[[list[str]], int], argv: Sequence[str], stopped: str)
     finally:
         for signum in handled:
             signal.signal(signum, signal.SIG_DFL)
+
+
+def _signals_to_handle() -> list[signal.Signals]:
+    """Return the signals that have their default action here and end a command as Ctrl-C does."""
+    # one of several processes may wait for the others in native code, where only the default action ends it
+    if threading.current_thread() is not threading.main_thread() or ranks_from_env().is_distributed:
+        return []
+    both = (signal.SIGTERM, signal.SIGHUP)  # nohup ignores the latter
+    return [signum for signum in both if signal.getsignal(signum) is signal.SIG_DFL]
 
 
 def _worked(work: Callable[[list[str]], int], argv: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -68,7 +69,7 @@ def description_file(policy: Path | str) -> Path:
     if not isinstance(policy, (str, Path)):
         raise UmcError(f"the exported policy is {shown(policy)}; give the path of a folder that umc export wrote")
     path = Path(policy)
-    if path.is_dir():
+    if os.path.isdir(path):
         return path / "policy.json"
     if path.suffix not in {".json", ".onnx"}:
         where = shown(str(path))
@@ -78,7 +79,7 @@ def description_file(policy: Path | str) -> Path:
 
 def read_description(path: Path) -> dict[str, Any]:
     """Read an exported ``policy.json``; UmcError if it is not valid, or the runner cannot feed the policy."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UmcError(f"no exported policy at {shown(str(path))}; make one with umc export")
     content = read_json(path, AGAIN)
     if not isinstance(content, dict) or content.get("format") != FORMAT:

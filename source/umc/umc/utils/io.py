@@ -82,7 +82,7 @@ def read_torch(path: Path, fix: str = "delete it and start again", kind: str = "
     import torch
 
     name = shown(str(path))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UmcError(f"{name} is missing; {fix}")
     try:
         with path.open("rb") as file:

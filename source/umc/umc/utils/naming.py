@@ -45,7 +45,7 @@ def robot_and_stage(task: str) -> tuple[str, int]:
 
 def display_name(robot: str) -> str:
     """Return the name of a robot as task ids and headings spell it, such as ``A1`` and ``Solo8``."""
-    return robot.upper() if len(robot) == 2 else robot.capitalize()
+    return robot.upper() if len(robot) == 2 else robot[:1].upper() + robot[1:]
 
 
 def run_stamp() -> str:

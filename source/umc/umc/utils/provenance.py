@@ -150,9 +150,9 @@ class _Record(OpenFile):
     result: dict[str, Any] | None = None
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """Read the ``run.json`` of a run folder; raise UmcError if there is none or it is invalid."""
-    path, fix = folder / RUN_FILE, "start a new run without --resume"
+def read_record(folder: Path, fix: str = "restore it, or give another run") -> dict[str, Any]:
+    """Read the ``run.json`` of a run folder; raise UmcError if there is none, or with the ``fix`` if it is invalid."""
+    path = folder / RUN_FILE
     if not path.exists():
         raise UmcError(f"{folder} has no {RUN_FILE}: it is not a run of umc train; give another --checkpoint")
     fields = read_json(path, fix, allow_nan=True)  # the reward of a run may be NaN

@@ -73,8 +73,7 @@ def tuned_file() -> Path:
 
 def read_tuned() -> dict[str, int]:
     """Return the fastest number of threads by size of the network; empty if ``umc tune`` did not run here."""
-    path = tuned_file()
-    fix = "delete it, or run umc tune"
+    path, fix = tuned_file(), "delete it"
     if not path.is_file():
         return {}
     return validated(_Tuned, read_json(path, fix), f"{path} is damaged ({fix})").model_dump(exclude_none=True)

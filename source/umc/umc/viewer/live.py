@@ -165,13 +165,15 @@ class Episodes:
     def describe(self, state: FaultState, env_id: int, step_dt: float) -> str:
         """Say which joints of an env fail in this episode, and when."""
         from umc.evaluation.breakdown import scenario_name
+        from umc.evaluation.study import faulty_joints
 
-        joints = [name for name, fails in zip(state.joint_names, state.joints[env_id].tolist(), strict=True) if fails]
+        faulty = faulty_joints(state)[env_id].tolist()
+        joints = [name.removesuffix("_joint") for name, hit in zip(state.joint_names, faulty, strict=True) if hit]
         title = f"Scenario {self.scenario} ({scenario_name(self.scenario)}): "
-        if not joints:
+        if not bool(state.plan.kinds[env_id].any()):
             return title + "no fault."
-        names = ", ".join(name.removesuffix("_joint") for name in joints)
-        return title + f"{names} fail at {float(state.onset[env_id]) * step_dt:.1f} s."
+        verb = "fail" if len(joints) > 1 else "fails"
+        return title + f"{', '.join(joints) or 'the IMU'} {verb} at {float(state.onset[env_id]) * step_dt:.1f} s."
 
 
 def _play(env: ManagerBasedRLEnv, policy: Policy | None, episodes: Episodes, session: Session, endless: bool) -> None:
@@ -230,6 +232,8 @@ def title(session: Session) -> str:
     """Describe the robot and policy in a few words."""
     if not session.checkpoints:
         return f"{session.task}, no policy: the robot holds its default pose"
+    from umc.utils.naming import display_name
+
     info = session.info
-    about = f"{info.robot.upper()}, {info.model}"
+    about = f"{display_name(info.robot)}, {info.model}"
     return f"{about}, stage {info.stage}, iteration {info.iteration}" if info.agent else about

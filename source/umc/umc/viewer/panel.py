@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from umc.evaluation.breakdown import scenario_name
-from umc.faults import SCENARIOS, JointKind, find_kind
+from umc.faults import SCENARIOS, find_kind
 from umc.mdp import FaultInjector, JointRow, SeverityRange, fault_state
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
+from umc.rendering.colors import color_of, rgb
 from umc.utils.errors import UmcError
 from umc.viewer.attention_map import AttentionMap
 from umc.viewer.plots import History, Plots, html_table, measure
@@ -263,8 +263,8 @@ def table(rows: Sequence[JointRow], selected: str) -> str:
     """
     lines, watched = [], any(row.fault_probability is not None for row in rows)
     for row in rows:
-        broken = any(isinstance(find_kind(kind), JointKind) for kind in row.kinds)
-        color = "rgb({}, {}, {})".format(*rgb(FAULT_COLOR if broken else SENSOR_COLOR)) if row.kinds else "inherit"
+        found = color_of(row.kinds)
+        color = "inherit" if found is None else "rgb({}, {}, {})".format(*rgb(found))
         weight = "bold" if row.joint == selected else "normal"
         cells = (
             row.joint.removesuffix("_joint"),

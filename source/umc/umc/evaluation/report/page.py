@@ -14,6 +14,7 @@ from umc.evaluation.report.paper import departures
 from umc.evaluation.report.renderers import Table, percent, render
 from umc.evaluation.report.screen import healthy_falls
 from umc.evaluation.report.tables import TOO_FEW
+from umc.utils.naming import display_name
 
 MANY_LEFT_OUT = 0.05
 """Share of robots left out above which the summary says so."""
@@ -122,7 +123,7 @@ def html_page(
     conditions = {**asdict(protocol), "settings": "; ".join(setting.name for setting in protocol.settings)}
     return render(
         "report.html",
-        title=f"{protocol.robot.upper()} under faults: {', '.join(estimates.groups)}",
+        title=f"{display_name(protocol.robot)} under faults: {', '.join(estimates.groups)}",
         sections={key: name for key, name in SECTIONS.items() if key not in empty},
         protocol=protocol,
         num_robots=len(study.policies[0].run.cell),

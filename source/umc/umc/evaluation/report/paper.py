@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from umc.evaluation.protocol import Protocol, protocol_for
+from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, protocol_for
 from umc.evaluation.report.renderers import display_value
 from umc.evaluation.study import Study
-from umc.utils.errors import UmcError
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,12 @@ def paper_tables(protocol: Protocol | None = None) -> list[PaperTable]:
 
 
 def departures(study: Study) -> list[str]:
-    """Return what of a study's conditions is not the paper's."""
+    """Return what of a study's conditions is not the paper's; empty for a robot that the paper does not have."""
     protocol = study.protocol
-    try:
-        original = protocol_for(protocol.robot, name=protocol.name)
-    except UmcError:
+    known = {table.protocol for table in paper_tables() if table.robot == protocol.robot}
+    if not known:
         return []
+    original = protocol_for(protocol.robot, name=protocol.name if protocol.name in known else DEFAULT_PROTOCOL)
     if not protocol.track:  # other ground is a departure, its lack of terrain seeds is no further one
         protocol = protocol.without_track()
         original = replace(original, settings=original.without_track().settings)

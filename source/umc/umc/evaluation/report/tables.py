@@ -15,6 +15,7 @@ from umc.evaluation.report.renderers import NOTHING, Cell, Row, Table, figure_ce
 from umc.evaluation.statistics import MIN_ROBOTS, Interval
 from umc.evaluation.study import Study, drawn_faults
 from umc.faults import SCENARIOS
+from umc.utils.naming import display_name
 
 INTERVALS = "In brackets: 95% intervals."
 """Note of tables with intervals."""
@@ -86,7 +87,7 @@ def main_table(estimates: Estimates) -> Table:
     """Return the paper's main table: methods, averaged over scenarios and settings, ours above the paper's."""
     protocol = estimates.study.protocol
     papers = [table for table in paper_tables(protocol) if table.rows_are == "Methods"]
-    title = f"Average performance on {protocol.robot.upper()} over {len(protocol.scenarios)} scenarios"
+    title = f"Average performance on {display_name(protocol.robot)} over {len(protocol.scenarios)} scenarios"
     if papers and len(protocol.scenarios) == len(SCENARIOS):
         title = papers[0].caption
     return _paper_form(estimates, "main", title, list(estimates.groups), papers)

@@ -29,6 +29,7 @@ from umc.evaluation.study import Study
 from umc.faults.kinds import find_kind
 from umc.utils.console import timed
 from umc.utils.io import atomic_write
+from umc.utils.naming import display_name
 
 PAGE = "report.html"
 """The page to open first."""
@@ -65,7 +66,9 @@ def study_files(study: Study, resamples: int = RESAMPLES) -> dict[str, bytes]:
     files |= {"robots.csv": robots_csv(study).encode(), "cells.csv": cells_csv(study).encode()}
     findings, cautions = summary(estimates)
     words = {"findings": findings, "cautions": cautions, "departures": departures(study)}
-    files["tables.md"] = render("tables.md", protocol=study.protocol, tables=tables, **words).encode()
+    files["tables.md"] = render(
+        "tables.md", robot=display_name(study.protocol.robot), protocol=study.protocol, tables=tables, **words
+    ).encode()
     files["tables.tex"] = render("tables.tex", tables=tables).encode()
     drawn = []
     for name, figure, caption in pictures(estimates, parts, units):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Base classes of joint, sensor and command faults, and the registry of kinds."""
+"""Base classes of joint, sensor, IMU and command faults, and the registry of kinds."""
 
 from __future__ import annotations
 
