@@ -5,12 +5,14 @@
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from umc.evaluation.conditions import TRACKS, set_track, tracks_of
+from umc.evaluation.conditions import TRACKS, set_healthy, set_track, tracks_of
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.study import EnvAssignment, assign_envs
+from umc.faults import FaultsCfg, draw_source
 from umc.terrains import FLAT_GROUND_CFG, perlin_tracks
 from umc.terrains.track_importer import needed_grid
 from umc.utils.errors import UmcError
@@ -155,6 +157,15 @@ def test_an_evaluation_breaks_imu_and_commands_and_pushes_robots_of_a_task_witho
     # all three are the first robot of the same seed; each is pushed twice
     assert sum(count for count, _ in seen["pushed"]) == 6
     assert max(error for _, error in seen["pushed"]) < 1e-5
+
+
+def test_a_healthy_robot_has_no_fault_of_its_tasks_cases_or_replay():
+    params = {"asset_cfg": None, "cases": [{"scenario": "rom"}], "replay": "x.jsonl", "num_joints": (1, 2)}
+    cfg = SimpleNamespace(events={"faults": SimpleNamespace(params=params)})
+    set_healthy(cfg)
+    faults = FaultsCfg(**{name: value for name, value in params.items() if name != "asset_cfg"})
+    assert faults.replay is None
+    assert not draw_source(["a", "b"], faults, 4, episode_length=100).has_faults
 
 
 def test_the_ground_under_a_robot_depends_on_its_setting_and_member_only():

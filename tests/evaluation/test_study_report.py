@@ -207,6 +207,11 @@ def test_departures_from_the_paper_are_listed(study):
     assert "num joints: 1, 2 instead of 4, 5" in words
     assert "severity: rom 0.5 instead of rom 0.1, effort 8, velocity 3" in words
     assert "num joints: 1, 2" in " ".join(main_table(Estimates(mild, resamples=20)).notes)
+    for name in ("umc_paper_inert_effort", "my_own"):  # no conditions of the paper
+        assert "severity: rom 0.5 instead of rom 0.1, effort 8, velocity 3" in departures(
+            replace(study, protocol=replace(mild.protocol, name=name))
+        )
+    assert departures(replace(study, protocol=replace(study.protocol, robot="go2"))) == []  # the paper has none
     ours = replace(study.protocol, track={})  # as studies of UMC 0.1 have it: with terrain seeds that nothing reads
     for flat in (ours, study.protocol.without_track()):
         words = departures(replace(study, protocol=flat))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from umc.faults import FaultSchedule, FaultState, JointKind, find_kind, register_kind
 from umc.faults.apply import CommandChannel, ImuChannel
-from umc.faults.kinds import LONGEST_DELAY, CommandContext, MotionContext, SensorContext, rom_window
+from umc.faults.kinds import KINDS, LONGEST_DELAY, CommandContext, ImuKind, MotionContext, SensorContext, rom_window
 from umc.utils.errors import UmcError
 
 SIGNAL = torch.tensor([[1.0, 2.0, 3.0]])
@@ -153,6 +153,20 @@ def test_imu_kinds():
     rate, gravity = imu_readings("imu_dead")
     assert (rate[9:, :7].abs().max(), gravity[9:, :7].abs().max()) == (0.0, 0.0)
     assert torch.allclose(rate[:, 7], true[:, 0])
+
+
+def test_the_severity_of_an_imu_fault_of_ones_own_may_be_negative(monkeypatch):
+    class Scale(ImuKind):
+        name, unit, default, min_severity = "imu_scale", "[-]", -0.5, -1.0
+
+        def read(self, signal, context):
+            return torch.where(context.on, signal * (1.0 + context.severity), signal)
+
+    monkeypatch.setitem(KINDS, "imu_scale", Scale())
+    true = TURN + 0.001 * torch.arange(1, 61)[:, None, None]
+    rate, _ = imu_readings("imu_scale", severity=-0.5)
+    torch.testing.assert_close(rate[9:, :7], 0.5 * true[9:].expand(51, 7, 3))
+    torch.testing.assert_close(rate[:, 7], true[:, 0])
 
 
 @pytest.mark.parametrize("position", [-2.0, -1.0, -0.3, 0.0, 0.9, 1.0, 1.7])

@@ -251,7 +251,10 @@ CURRICULUM = "its faults followed a curriculum"
         (lambda schedule: schedule.set_ratios({"dead+locked": 1}), CURRICULUM),
         (lambda schedule: schedule.set_level(0.5), CURRICULUM),
         (None, "its faults were not drawn from a schedule"),
-        (lambda header: header["schedule"].update(num_joints=[4, 4]), "this UMC draws other faults than the one that"),
+        (
+            lambda header: header["schedule"].update(num_joints=[4, 4]),
+            "its faults are not those that this UMC draws",
+        ),
     ],
     ids=["odds", "level", "no schedule", "other draws"],
 )

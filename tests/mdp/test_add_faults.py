@@ -455,3 +455,21 @@ def test_a_function_whose_default_names_joints_shows_them_alone():
     add(cfg, quantities={calves: "position"}, groups=["policy"])
     assert cfg.observations.policy.joint_pos.params["asset_cfg"].joint_names == [".*_calf_joint"]
     assert cfg.observations.policy.joint_vel.params.get("asset_cfg") is None
+
+
+def test_an_event_that_is_none_does_not_replace_the_faults():
+    cfg = go2()
+    cfg.events.reset_faults = None
+    assert [name for name, term in vars(add(cfg).events).items() if term is not None and "faults" in name] == [
+        "reset_faults",
+        "faults",
+    ]
+
+
+def test_unknown_groups_of_the_imu_are_refused():
+    for groups, words in (
+        (("policy", "critc"), "no observation group 'critc'; it has policy"),
+        ("policy", "must list"),
+    ):
+        with pytest.raises(UmcError, match=words):
+            mdp.add_imu_sensors(go2(), groups=groups)

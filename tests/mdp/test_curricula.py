@@ -77,6 +77,14 @@ def test_an_invalid_curriculum_is_refused():
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
     with pytest.raises(UmcError, match="a first and a later last env step"):
         Training(level_ramp=(200, 200))
+    for ramp in (5000, [5000], "late"):
+        with pytest.raises(UmcError, match="a first and a later last env step"):
+            Training(level_ramp=ramp)
+    for stages in ([5000], [(0, 1, 2)], {0: (1, 0, 0, 0)}, [("soon", (1, 0, 0, 0))]):
+        with pytest.raises(UmcError, match=r"stages .* must list pairs of a first env step and ratios"):
+            Training(stages=stages)
+    with pytest.raises(UmcError, match="'scenario_1' twice"):  # at the start, not at its env step
+        Training(ratios={1: 1, 8: 1}, stages=[(0, {1: 1, 8: 1}), (50_000, {1: 1, "scenario_1": 2})])
 
 
 def test_scenarios_in_which_robots_fall_are_drawn_more_often():

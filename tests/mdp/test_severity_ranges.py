@@ -75,3 +75,14 @@ def test_a_fault_that_would_have_no_effect_on_the_joint_is_refused():
     wheel.inject(0, "a", "locked")
     knee.inject(0, "b", "rom", 0.3)
     assert [fault[1:4] for fault in injected] == [(0, "rom", 1.0), (0, "locked", 0.0), (1, "rom", 0.3)]
+
+
+def test_the_range_that_is_offered_holds_the_severity_of_the_task():
+    severity = {"braking": 21.0, "bias": 0.8, "effort": 0.2}
+    schedule = FaultSchedule(["a", "b"], scenario="braking+bias+effort", severity=severity, num_joints=(1, 2))
+    one = injector()
+    one._term.source = schedule
+    for kind, typical in (("braking", 21.0), ("bias", 0.8), ("effort", 0.2)):
+        found = one.severity_range("a", kind)
+        assert found.initial == pytest.approx(typical)
+        assert found.low <= found.initial <= found.high

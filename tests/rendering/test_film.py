@@ -15,6 +15,7 @@ import pytest
 from fresh_policy import write_fresh
 from PIL import Image
 from run_script import run_script
+from umc.rendering.colors import COMMAND_COLOR, rgb
 from umc.rendering.film import fault_color, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, SENSOR
@@ -82,7 +83,14 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 
 
 def test_the_legend_has_the_color_that_joints_get():
-    colors = {("dead",): SENSOR, ("dead", "effort"): ALARM, ("effort",): ALARM, (): None}
+    colors = {
+        ("imu_drift",): SENSOR,
+        ("dropped",): rgb(COMMAND_COLOR),
+        ("dead",): SENSOR,
+        ("dead", "effort"): ALARM,
+        ("effort",): ALARM,
+        (): None,
+    }
     assert {kinds: fault_color(kinds) for kinds in colors} == colors
 
 

@@ -193,6 +193,21 @@ def test_timed_saves_replace_each_other_and_keep_the_interval(tmp_path):
     assert [path.name for path in checkpoints_in(folder)] == ["model_0.pt", "model_6.pt"]
 
 
+def test_the_timed_save_before_the_last_one_is_still_there_for_who_reads_it(tmp_path):
+    kept = []
+    runner = dummy.build(tmp_path, cfg=dummy.agent(save_interval=100), save_every_s=0.0)
+    save = runner.save
+
+    def saving(path, infos=None):
+        save(path, infos)
+        kept.append([one.name for one in checkpoints_in(tmp_path)])
+
+    runner.save = saving
+    runner.train(6)
+    assert kept[3] == ["model_0.pt", "model_2.pt", "model_3.pt"]
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_5.pt"]
+
+
 def test_max_iterations_counts_the_whole_run(tmp_path):
     path = dummy.build(tmp_path).train(3)
     runner = dummy.build(tmp_path)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from umc.robots import A1_CFG, A1_JOINTS, G1_CFG, G1_JOINTS
 from umc.robots.graph import joint_neighbours
+from umc.robots.names import robot_names
 from umc.utils.errors import UmcError
 
 BODY = 'def Xform "{}" (\n prepend apiSchemas = ["PhysicsRigidBodyAPI"]\n)\n{{\n}}\n'
@@ -57,6 +58,16 @@ def test_no_tree_and_no_robot_are_one_line_errors(tmp_path):
         (A1_CFG, "FL_hip", "no joint FL_hip"),
         (tmp_path / "missing.usda", "a", "cannot read"),
         (A1_CFG.replace(spawn=None), "a", "spawns no USD file"),
+        ("https://host/robot.usd", "a", "needs a local file, not https://host/robot.usd"),
     ):
         with pytest.raises(UmcError, match=message):
             joint_neighbours(source, [joint])
+
+
+def test_a_joint_that_closes_a_loop_is_none_of_the_robots_joints(tmp_path):
+    path = robot(tmp_path, [("a", "base", "x"), ("b", "base", "y"), ("loop", "x", "y")])
+    loop = 'def PhysicsRevoluteJoint "loop"\n{'
+    path.write_text(path.read_text().replace(loop, f"{loop}\n bool physics:excludeFromArticulation = 1"))
+    cfg = A1_CFG.replace(spawn=A1_CFG.spawn.replace(usd_path=str(path)), body_ordering=None, joint_ordering=None)
+    assert robot_names(cfg).joints == ("a", "b")
+    assert joint_neighbours(path, ["a", "b"]) == [[2], [2], [0, 1]]

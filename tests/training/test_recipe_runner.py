@@ -129,6 +129,14 @@ def test_what_a_late_phase_starts_from_is_read_before_the_first_is_trained(tmp_p
     assert not (tmp_path / "calls.jsonl").exists()
 
 
+def test_a_teacher_without_code_does_not_make_a_later_one_trusted(tmp_path):
+    torch.jit.script(torch.nn.Linear(48, 12)).save(tmp_path / "walk.pt")
+    imitate = [{"iterations": 1, "teacher": one} for one in ("pretrained:a1_mlp_stage2", "walk.pt")]
+    with pytest.raises(UmcError, match=r"the policy walk.pt is code \(TorchScript\); add --trust"):
+        run_recipe(["--recipe", written(tmp_path, stages={1: [], 2: imitate})])
+    assert not (tmp_path / "calls.jsonl").exists()
+
+
 def test_a_stage_2_that_imitates_needs_no_stage_1(tmp_path):
     imitate = [{"iterations": 5, "teacher": "pretrained:a1_mlp_stage2"}, {"iterations": 5}]
     recipe = read_recipe(written(tmp_path, stages={1: [], 2: imitate}))
@@ -147,6 +155,10 @@ def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
     run_recipe(["--recipe", other])
     run_recipe(argv)
     assert flag(calls(tmp_path)[-1], "teacher").endswith("other_seed3_phase3/model_3.pt")
+    more = {1: [{"iterations": 5, "name": "new"}, {"iterations": 5}], 2: [{"iterations": 3}]}
+    written(tmp_path, "other", stages=more)  # so the number of the stage is that of another one
+    with pytest.raises(UmcError, match="recipe other has changed since its phase"):
+        run_recipe(["--recipe", written(tmp_path, "late", stages={1: [], 2: imitate})])
 
 
 @pytest.mark.parametrize("is_done", [False, True])

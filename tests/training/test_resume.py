@@ -152,7 +152,8 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
     for argv, line in (
         ([], "the run has 77 iterations already; give a higher --max_iterations"),
         (["--max_iterations", "70"], "the run has 77 iterations already"),
-        ([*more, "agent.actor.hidden_dims=[8]"], "do not fit the model"),
+        ([*more, "agent.actor.hidden_dims=[8]"], "a resumed run keeps its network"),
+        ([*more, "agent.critic.hidden_dims=[8]"], "do not fit the model"),
     ):
         assert main(["train", *A1, "--resume", *argv]) == 2
         assert line in capfd.readouterr().err
@@ -162,6 +163,19 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
     record = json.loads((folder / "run.json").read_text())
     assert (record["status"], record["max_iterations"], len(record["starts"])) == ("finished", 79, 1)
     assert (folder / "params" / "agent.yaml").read_bytes() != before["agent.yaml"]
+
+
+def test_a_change_takes_effect_although_the_start_that_made_it_died_before_its_first_checkpoint():
+    put_run()
+    change = "agent.algorithm.learning_rate=1.0e-4"
+    first = planned(*A1, "--resume", "--max_iterations", "79", change)
+    assert first.changed == {"agent.algorithm.learning_rate"}
+    first.record.release()  # the run dies
+    again = planned(*A1, "--resume", "--max_iterations", "79", change)
+    assert again.changed == first.changed
+    again.record.fields["changed"]["from"] = "model_5.pt"  # as if there were a checkpoint since
+    again.record.release()
+    assert not planned(*A1, "--resume", "--max_iterations", "79", change).changed
 
 
 def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_process_dies(monkeypatch, capfd):

@@ -154,7 +154,7 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert out.count("| finished") == 4
     assert "3.00" in out  # the reward of seed 3
     assert "compare them: umc evaluate --checkpoint logs/rsl_rl/umc_a1_mlp_stage2/" in out
-    assert (tmp_path / "logs/sweeps/mine_UMC-A1-Stage2/table.md").read_text() in out
+    assert (tmp_path / "logs/sweeps/mine_UMC-A1-Stage2_mlp/table.md").read_text() in out
 
     assert sweep({"seeds": [3, 4]}, *STAGE2, "--num_envs", "8") == 0
     assert "sweep of 4 trainings, 4 are there already" in capsys.readouterr().out
@@ -171,7 +171,7 @@ def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):
     assert "ended with 1: mlp, Stage 1, seed 1, agent.fail=1" in out
     assert "the robot has left the room" in out
     assert "left out mlp, Stage 2, seed 1, agent.fail=1: its Stage 1 failed" in out
-    state = json.loads((tmp_path / "logs/sweeps/mine_UMC-A1-Stage2/sweep.json").read_text())
+    state = json.loads((tmp_path / "logs/sweeps/mine_UMC-A1-Stage2_mlp/sweep.json").read_text())
     assert [row["status"] for row in state["trainings"]] == ["finished", "failed", "finished", "failed"]
 
 

@@ -124,7 +124,7 @@ def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: gpu)
     argv = [*STAGE1[:2], "--agent", "transformer"]
     with pytest.raises(
-        UmcError, match=r"7400 envs .* 8.0 GB are free; give --num_envs \d+ or fewer, or more agent\.alg"
+        UmcError, match=r"7400 envs .* the GPU has 8.0 GB; give --num_envs \d+ or fewer, or more agent\.alg"
     ):
         planned(*argv)
     planned(*argv, "agent.algorithm.num_mini_batches=48")
@@ -194,7 +194,7 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
         path = put_checkpoint(tmp_path / RUNS / "run", record={**record, "status": status})
         given = planned(*STAGE2, "--checkpoint", str(path))  # on purpose
         said = [line for line in given.remarks if "not finished" in line]
-        how = f"--task UMC-A1-Stage1 --resume --checkpoint {path}"
+        how = f"--task UMC-A1-Stage1 --agent rsl_rl_mlp_cfg_entry_point --resume --checkpoint {path}"
         expected = f"its training is not finished (interrupted after iteration 6); to finish it first: {how}"
         assert said == ([expected] if status == "interrupted" else [])
     assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
@@ -205,7 +205,9 @@ def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch, 
     folder = tmp_path / RUNS / "run"
     record = {"task": "UMC-A1-Stage1", "agent": "rsl_rl_mlp_cfg_entry_point", "seed": 5, "overrides": []}
     path = put_checkpoint(folder, record={**record, "status": "interrupted"}).relative_to(tmp_path)
-    words = rf"Stage 1 is not finished \(interrupted after iteration 6\); give --resume to finish it, or .*{path}"
+    words = (
+        rf"Stage 1 is not finished \(interrupted after iteration 6\); to finish it first: --task UMC-A1-Stage1 .*{path}"
+    )
     with pytest.raises(UmcError, match=words):
         planned(*STAGE2)
     calls = []

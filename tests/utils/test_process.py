@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 from umc.utils.process import lock_folder
 
@@ -41,6 +42,12 @@ def test_ctrl_c_reaches_a_child_once_and_its_status_comes_back(tmp_path):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     assert process.wait(60) == 101
+
+
+def test_half_of_torchruns_variables_is_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    assert run_main(lambda _: 0, []) == 2
+    assert "RANK" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ignored", [False, True])

@@ -89,11 +89,14 @@ def main(argv: list[str]) -> int:
     check_flags(argv, [add_arguments])
     if any(token.split("=")[0] in ("--record", "--measure") for token in argv):
         return _simulate(argv)
-    from umc.training.arguments import parse
+    from umc.training.arguments import SIZE_KEYS, parse
 
     defaults = ["--task", DEFAULT_TASK, "--agent", DEFAULT_AGENT]
     given = [*defaults, *argv, "--quick"]
     request = parse(given)
+    for flag, key in SIZE_KEYS.items():
+        if any(override_key(token) == key for token in request.overrides):
+            raise UmcError(f"{key}: give --{flag} in its place")
     with timed("loading packages"), quiet():
         from umc.tasks.task_cfg import pick_device, resolve_cfgs
         from umc.training.plan import add_launcher_options

@@ -8,6 +8,7 @@ import argparse
 
 from umc.diagnosis.train import ITERATIONS, NUM_ENVS, STEPS, plan, train
 from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.training.train import STOP_MESSAGE as STOP_MESSAGE  # for umc.cli.main
 from umc.utils.cli import check_combinations, path
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -58,10 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="kinds, or severities of a kind (effort:0.05,0.2), that are not learned; umc diagnose has a table of them",
     )
     add("--resume", action="store_true", help="go on with the training in the folder of --out")
-
-
-STOP_MESSAGE = "stopped; what was not saved yet is lost"
-"""Printed after Ctrl-C and SIGTERM."""
 
 
 def main(argv: list[str]) -> int:

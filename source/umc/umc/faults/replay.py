@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from umc.faults.kinds import FaultKind, find_kind
-from umc.faults.ledger import MANUAL_FAULT, Ledger, LedgerFault, read_ledger
+from umc.faults.ledger import Ledger, LedgerFault, read_ledger
 from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, RandomKey
@@ -179,15 +179,14 @@ class FaultReplay:
         if not self.ledger.episodes:
             return None
         episodes = self.ledger.episodes.values()
-        plans = [one.faults if one.drawn is None else one.drawn for one in episodes]
-        # a replay of a session writes its manual faults as planned ones
-        recorded = self._recorded([[fault for fault in one if fault.scenario.name != MANUAL_FAULT] for one in plans])
+        recorded = self._recorded([one.faults if one.drawn is None else one.drawn for one in episodes])
         drawn = canonical_plan(self._drawn(self.schedule, keys[:, 0], keys[:, 1]))
         same = all(
             torch.allclose(getattr(drawn, field.name).double(), getattr(recorded, field.name).double(), rtol=_ROUNDING)
             for field in fields(FaultPlan)
         )
-        return None if same else f"this UMC draws other faults than the one that wrote it ({self.ledger.header.umc})"
+        made = f"another version ({self.ledger.header.umc}) drew them, or they repeat manual ones"
+        return None if same else f"its faults are not those that this UMC draws: {made}"
 
     def _drawn(self, schedule: FaultSchedule, env_ids: torch.Tensor, episode: torch.Tensor) -> FaultPlan:
         """Plans of the schedule, their kinds in the order of this replay, with room for manual faults."""

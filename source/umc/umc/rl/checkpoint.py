@@ -42,7 +42,10 @@ CRITIC = "env.observations.critic."
 NETWORK = ("agent.actor", "agent.clip_actions", "agent.obs_groups")
 """Sections of overrides that decide which network the weights make, what it reads, and the bound of its actions."""
 
-MAY_CHANGE = ("agent.actor.distribution_cfg", "agent.actor.mask_value", "agent.obs_groups.critic")
+NOISE = "agent.actor.distribution_cfg"
+"""Section of overrides about action noise, which every start of a run may set."""
+
+MAY_CHANGE = (NOISE, "agent.actor.mask_value", "agent.obs_groups.critic")
 """Their exception: what a stage may have other than the one that it starts from."""
 
 TERRAIN_KEY = "env.scene.terrain"

@@ -99,7 +99,7 @@ def read_teacher(text: str, robot: str, trust: bool) -> Teacher:
         info = checkpoint_info(read_checkpoint(path), path)
         require_match(info, path, robot)
         return Teacher(text, sha256(path), info.stage, path, robot)
-    external = read_external(text, teacher=True)
+    external = read_external(text if path == Path(text) else str(path), teacher=True)
     if external.is_code and not trust:
         confirm_code(external.path)
     network = load_source(external)  # what is no policy is refused before the simulation starts

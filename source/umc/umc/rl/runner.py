@@ -9,7 +9,7 @@ import dataclasses
 import signal
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class TrainingRunner:
     alg: Any
     """The library's algorithm, with rsl_rl's ``save`` and ``load``."""
     current_learning_iteration: int = 0
-    """Iteration that runs, or the next one where none runs."""
+    """Last iteration that was completed in this start; before the first one, the next."""
 
     def __init__(
         self,
@@ -121,7 +121,8 @@ class TrainingRunner:
         self._signals: _StopSignals | None = None
         self._watchdog: Watchdog | None = None
         self._last_save = time.monotonic()
-        self._timed_save: Path | None = None
+        self._timed_saves: list[Path] = []
+        """Checkpoints between two intervals, oldest first."""
 
     def _make_algorithm(self, log_dir: str | None) -> None:
         """Set ``alg`` from env, cfg and device."""
@@ -149,6 +150,9 @@ class TrainingRunner:
                 if isinstance(error, UmcError) or ("NaN" not in str(error) and is_finite(self.alg.save())):
                     raise
                 raise self._divergence(self.current_learning_iteration, str(error)) from error
+            finally:
+                last = checkpoints_in(folder)[-1:] if folder is not None and folder.is_dir() else []
+                self._delete_timed_saves([path for path in self._timed_saves if path not in last])
         return self._checkpoint_path(self.current_learning_iteration)
 
     def save(self, path: str, infos: dict[str, Any] | None = None) -> None:
@@ -178,7 +182,8 @@ class TrainingRunner:
         write_checkpoint(path, data)
         self.logger.save_model(path, iteration)
         self._last_save = time.monotonic()
-        self._delete_timed_save(Path(path))
+        # one more is kept: a command may be about to read it
+        self._delete_timed_saves(self._timed_saves[:-1])
         if self._progress is not None:
             self._progress.saved(Path(path).name)
 
@@ -296,13 +301,13 @@ class TrainingRunner:
         if timed and self.logger.writer is not None:  # only the first of several processes writes
             path = self._checkpoint_path(iteration)
             self.save(str(path))
-            self._timed_save = path
+            self._timed_saves.append(path)
 
-    def _delete_timed_save(self, newer: Path) -> None:
-        # checkpoints between two intervals only serve a crash: the newer one replaces them
-        if self._timed_save is not None and self._timed_save != newer:
-            self._timed_save.unlink(missing_ok=True)
-        self._timed_save = None
+    def _delete_timed_saves(self, paths: Sequence[Path]) -> None:
+        # they only serve a crash: a newer checkpoint replaces them
+        for path in paths:
+            path.unlink(missing_ok=True)
+        self._timed_saves = [path for path in self._timed_saves if path not in paths]
 
 
 class UmcRunner(TrainingRunner, OnPolicyRunner):

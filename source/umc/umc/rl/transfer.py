@@ -51,7 +51,7 @@ def find_stage1(
     return own or (pretrained_file(robot, agent, 1) if pretrained else None)
 
 
-def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: str) -> CheckpointInfo:
+def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: str) -> None:
     """Start a stage from the weights of another; iterations are counted from 0.
 
     Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
@@ -90,7 +90,6 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
         _reset_noise(runner)
     if resets.get("neutral_flag") and info.stage == 1:
         _neutralize_flag(runner)
-    return info
 
 
 def apply_changes(runner: TrainingRunner, keys: Collection[str]) -> None:

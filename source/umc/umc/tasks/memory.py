@@ -78,7 +78,8 @@ def check_memory(
     fix = f"give --num_envs {fits} or fewer" if fits else "end other programs"
     fix += ", or more agent.algorithm.num_mini_batches" if device != "cpu" and samples else ""
     needed = (start + count * each) / 1e9
-    raise UmcError(f"{count} envs need about {needed:,.0f} GB of memory, {there / 1e9:,.1f} GB are free; {fix}")
+    has = f"{there / 1e9:,.1f} GB are free" if device == "cpu" else f"the GPU has {there / 1e9:,.1f} GB"
+    raise UmcError(f"{count} envs need about {needed:,.0f} GB of memory, {has}; {fix}")
 
 
 def check_networks(agent_cfg: Any, device: str) -> None:

@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from umc.rl.agents import AGENTS, AgentSpec, agent_spec
 from umc.rl.checkpoint import checkpoints_in
-from umc.rl.pretrained import find_pretrained
+from umc.rl.pretrained import find_pretrained, read_models
 from umc.utils.cli import did_you_mean, unknown
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import ENTRY_POINT, LIBRARIES, TASK_NAME, display_name, library_of, load_tasks, task_parts
@@ -132,4 +132,10 @@ def pretrained_policy(text: str, task: str | None, robot: str | None, agent: str
             raise UmcError(unknown("agent", agent, AGENTS))
         # baselines are evaluated in Stage 2 without being trained there
         stage = None if stage is None else min(stage, spec.stages[-1])
-    return find_pretrained(text, robot, None if spec is None else spec.name, stage)
+    found = find_pretrained(text, robot, None if spec is None else spec.name, stage)
+    name, flag = found[0].stem, "robot" if task is None else "task"
+    entry = read_models()[name]
+    for key, typed, wanted in (("robot", flag, robot), ("agent", "agent", None if spec is None else spec.name)):
+        if wanted not in (None, entry[key]):
+            raise UmcError(f"{name} is of {key} {entry[key]}; leave out --{typed}, or give another --checkpoint")
+    return found

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rl.agents import BASELINE_PREFIX, STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
+    NETWORK,
+    NOISE,
     TERRAIN_KEY,
     CheckpointInfo,
     checkpoint_info,
@@ -205,18 +207,8 @@ def make_plan(request: TrainRequest) -> Plan:
     env_cfg.seed = ranks.seed(agent_cfg.seed)  # before the env exists: it draws while it is built
     env_cfg.sim.device = agent_cfg.device = options.device = device
     env_cfg.log_dir = str(plan.folder)
-    check_cfgs(env_cfg, agent_cfg)
-    check_launch(env_cfg, options)
+    check_run(request, env_cfg, agent_cfg, device, imitates=request.teacher is not None)
     require_writable(plan.folder, "the run folder")
-    large = network_size(request.spec) == LARGE
-    check_memory(
-        env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples_at_once(request, agent_cfg)
-    )
-    check_networks(agent_cfg, device)
-    if agent_cfg.bfloat16:
-        from umc.utils.matmul import check_bfloat16
-
-        check_bfloat16(device, agent_cfg.torch_compile_mode)
     typed = any(override_key(token) == "agent.curriculum_iterations" for token in request.overrides)
     stages = [] if typed or not plan.resume else plan.record.fields.get("fault_curriculum", [])
     curriculum = add_curriculum(env_cfg, agent_cfg, request.spec, [(step, tuple(odds)) for step, odds in stages])
@@ -239,6 +231,20 @@ def make_plan(request: TrainRequest) -> Plan:
     if plan.resume:
         require_iterations_left(plan.iterations_done, agent_cfg.max_iterations)
     return plan
+
+
+def check_run(request: TrainRequest, env_cfg: Any, agent_cfg: Any, device: str, imitates: bool) -> None:
+    """Raise UmcError for a run that cannot work, or not on this machine."""
+    check_cfgs(env_cfg, agent_cfg)
+    check_launch(env_cfg, request.options)
+    large = network_size(request.spec) == LARGE
+    samples = 0.0 if imitates else samples_at_once(agent_cfg)
+    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples)
+    check_networks(agent_cfg, device)
+    if agent_cfg.bfloat16:
+        from umc.utils.matmul import check_bfloat16
+
+        check_bfloat16(device, agent_cfg.torch_compile_mode)
 
 
 def check_cfgs(env_cfg: Any, agent_cfg: Any) -> None:
@@ -269,7 +275,8 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     if start_from is None:
         remarks.append("training from scratch")
     else:
-        remarks += _about_start(start_from, env_cfg, request.overrides) + _adopt_critic(request, start_from, agent_cfg)
+        remarks += _about_start(start_from, env_cfg, request.overrides, chosen=request.stage1_agent is None)
+        remarks += _adopt_critic(request, start_from, agent_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
     require_folder_name(agent_cfg.run_name, "agent.run_name")
     require_folder_name(agent_cfg.experiment_name, "agent.experiment_name")
@@ -307,8 +314,14 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     remarks = [f"resuming {path}", *_continue_ledger(env_cfg)]
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
-    changed = frozenset(override_key(token) for token in typed if token not in record.fields["overrides"])
-    return Plan(request, env_cfg, agent_cfg, device, path, record, remarks, changed)
+    changed = {override_key(token) for token in typed if token not in record.fields["overrides"]}
+    if fixed := [key for key in sorted(changed) if key.startswith(NETWORK) and not key.startswith(NOISE)]:
+        raise UmcError(f"a resumed run keeps its network: leave out {fixed[0]}, or start a new run with --checkpoint")
+    # a start that died before its first checkpoint has written its overrides, but they have not taken effect
+    pending = record.fields.get("changed") or {}
+    changed |= {*pending["keys"]} if pending.get("from") == path.name else set()
+    record.fields["changed"] = {"from": path.name, "keys": sorted(changed)}
+    return Plan(request, env_cfg, agent_cfg, device, path, record, remarks, frozenset(changed))
 
 
 def _continue_ledger(env_cfg: Any) -> list[str]:
@@ -433,24 +446,29 @@ def _start(request: TrainRequest) -> Path | None:
     require_match(info, path, request.robot, request.spec.network)
     if (status := _status(path)) != FINISHED:
         raise UmcError(
-            f"Stage 1 is not finished ({status} after iteration {info.iteration + 1}); give --resume to finish it, or "
-            f"--checkpoint {path} to start from it as it is"
+            f"Stage 1 is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
+            f"{_finish(path, info)}; to start from it as it is: --checkpoint {path}"
         )
     return path
 
 
-def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str]) -> list[str]:
-    """Return remarks about the checkpoint that a run starts from."""
+def _finish(path: Path, info: CheckpointInfo) -> str:
+    return f"--task {info.task} --agent {info.agent} --resume --checkpoint {path}"
+
+
+def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str], chosen: bool) -> list[str]:
+    """Return remarks about the checkpoint that a run starts from; ``chosen`` if the command line names it."""
     from umc.terrains import ground_name
 
     lines = [f"starting from {path}"]
     if path.resolve().parent == pretrained_folder().resolve():
-        lines.append(f"{describe(path.stem, read_models()[path.stem])}; --no_pretrained trains Stage 1 first instead")
+        instead = "" if chosen else "; --no_pretrained trains Stage 1 first instead"
+        lines.append(f"{describe(path.stem, read_models()[path.stem])}{instead}")
     info = checkpoint_info(read_checkpoint(path), path)
     if (status := _status(path)) != FINISHED:
         lines.append(
             f"its training is not finished ({status} after iteration {info.iteration + 1}); to finish it first: "
-            f"--task {info.task} --resume --checkpoint {path}"
+            f"{_finish(path, info)}"
         )
     trained, here = trained_terrain(path, info), ground_name(env_cfg.scene.terrain)
     if trained and trained != here:
@@ -513,10 +531,8 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
         raise UmcError(f"{record.path.parent} {'imitates a policy' if teacher else 'has no teacher'}; {fix}")
 
 
-def samples_at_once(request: TrainRequest, agent_cfg: Any) -> float:
-    """Return how many samples of an env a mini-batch of PPO has, mirror images included; 0 for an imitation."""
-    if request.teacher is not None:
-        return 0.0
+def samples_at_once(agent_cfg: Any) -> float:
+    """Return how many samples of an env a mini-batch of PPO has, mirror images included."""
     samples = agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches
     # with an MLP as critic a large network is one of two
     return samples * (2.0 if agent_cfg.mirror else 1.0) * (0.5 if agent_cfg.mlp_critic else 1.0)

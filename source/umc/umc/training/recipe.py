@@ -300,6 +300,8 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
     inside = (*inside, name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
         own = read_config_file("recipe", text)
+    elif text != name and path.parent.name != "recipes":  # where those of the package would lie
+        raise UmcError(f"no recipe file {shown(text)}; correct the path, or give the name {name} for the package's own")
     else:
         own = _packaged_recipe(name, text, inside)
     below, scale = own.pop("extends", None), own.pop("scale", None)

@@ -26,9 +26,10 @@ from umc.rl.checkpoint import (
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
+from umc.training.arguments import parse
 from umc.training.recipe import Phase, Recipe, Source, Teacher, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
-from umc.utils.config import FileModel, merged_overrides, validated
+from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
@@ -36,7 +37,7 @@ from umc.utils.io import sha256, write_json
 from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, run_stamp
 from umc.utils.outputs import require_writable
 from umc.utils.process import ChildFailed, command_line, lock_folder, run_umc
-from umc.utils.provenance import LINE_EVERY_S, now, read_progress, read_record
+from umc.utils.provenance import LINE_EVERY_S, PROGRESS_FILE, now, read_progress, read_record
 from umc.utils.text import read_json
 
 STATE = "state.json"
@@ -142,20 +143,20 @@ def _options(argv: list[str]) -> argparse.Namespace:
 
 def check_recipe(recipe: Recipe) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
-    from umc.tasks.task_cfg import check_mirror, pick_device, resolve_cfgs
+    from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import check_cfgs
+    from umc.training.plan import add_launcher_options, check_run, new_cfgs
 
-    pick_device(recipe.device)
+    device = pick_device(recipe.device)
     for phase in recipe.phases:
         try:
             agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
-            overrides = merged_overrides(spec.tokens(phase.stage), phase.overrides)
-            env_cfg, agent_cfg = resolve_cfgs(phase.task, agent, overrides)
-            env_cfg.scene.num_envs = phase.num_envs or env_cfg.scene.num_envs
-            agent_cfg.max_iterations = phase.last_iteration
-            check_cfgs(env_cfg, agent_cfg)
-            check_mirror(agent_cfg, phase.overrides)
+            sizes = as_flags(max_iterations=phase.last_iteration, num_envs=phase.num_envs, device=recipe.device)
+            argv = [*as_flags(task=phase.task, agent=agent), *sizes, *phase.overrides]
+            request = parse(argv)
+            add_launcher_options(request, argv)
+            env_cfg, agent_cfg, _ = new_cfgs(request, device)
+            check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
             add_curriculum(env_cfg, agent_cfg, spec)
             if phase.teacher is not None and recipe.library != LIBRARIES[0]:
                 raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")
@@ -212,6 +213,7 @@ class RecipeRun:
             before, hung = files, False
             self._kept = time.monotonic()
             self._last_line, self._last_iteration = -math.inf, done
+            (run / PROGRESS_FILE).unlink(missing_ok=True)  # of an earlier start
             try:
                 run_umc(
                     "train",
@@ -334,6 +336,8 @@ class RecipeRun:
 
     def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
+        if not self.shows:
+            other._check_done()
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
             if self.shows:
@@ -390,6 +394,7 @@ class RecipeRun:
 
     def _check_starts(self) -> None:
         """Refuse checkpoints and teachers that do not fit, before the phases before them are trained."""
+        teachers: dict[str, Any] = {}
         for number, phase in enumerate(self.recipe.phases):
             if self._done(number):
                 continue
@@ -404,10 +409,12 @@ class RecipeRun:
                     from umc.rl.distillation import read_teacher  # takes seconds
                     from umc.training.plan import require_stage
 
-                    require_stage(read_teacher(teacher, self.recipe.robot, self.trust), phase.task)
-                    self.trust = True  # asked once
+                    if teacher not in teachers:
+                        teachers[teacher] = read_teacher(teacher, self.recipe.robot, self.trust)
+                    require_stage(teachers[teacher], phase.task)
             except UmcError as error:
                 raise UmcError(f"{phase.title}: {error}") from error
+        self.trust = True  # each file was asked for
 
     def _write(self) -> None:
         write_json(self.folder / STATE, self.state.model_dump(exclude_none=True))

@@ -169,7 +169,8 @@ def run_sweep(argv: Sequence[str]) -> int:
     trainings = trainings_of(sweep, options, common)
     with timed("checking all trainings"), quiet():
         check_trainings(trainings)
-    folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}"
+    agent = "" if sweep.agent_names else f"_{trainings[-1].agent}"
+    folder = options.logs / "sweeps" / f"{sweep.name}_{trainings[-1].task}{agent}"
     with contextlib.ExitStack() as stack:
         if options.ray is None:
             workers: executor.Executor = executor.LocalExecutor(options.jobs, options.device)
@@ -183,7 +184,7 @@ def check_trainings(trainings: Sequence[Training]) -> None:
     """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
     from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import add_launcher_options, add_teacher, check_cfgs, new_cfgs
+    from umc.training.plan import add_launcher_options, add_teacher, check_run, new_cfgs, require_usable
 
     device = pick_device(trainings[0].options.device)
     seen = set()
@@ -201,7 +202,9 @@ def check_trainings(trainings: Sequence[Training]) -> None:
         if any(override_key(token) == SIZE_KEYS["seed"] for token in request.overrides):
             raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")
         env_cfg, agent_cfg, _ = new_cfgs(request, device)
-        check_cfgs(env_cfg, agent_cfg)
+        check_run(request, env_cfg, agent_cfg, device, imitates=request.teacher is not None)
+        if request.checkpoint is not None:
+            require_usable(request, request.checkpoint)
         add_curriculum(env_cfg, agent_cfg, request.spec)
 
 
@@ -248,7 +251,7 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
     task = checked_task(options.task)
     has_stage1 = options.checkpoint is None and options.teacher is None
     first: dict[str, Training] = {}
-    rest: list[Training] = []
+    rest: dict[str, Training] = {}
     if options.agent and sweep.agent_names:
         raise UmcError(f"sweep {sweep.name} names its agents; give sweep.network=mlp or sweep.agents=[mlp] for --agent")
     agents, seeds = sweep.agent_names or [options.agent or DEFAULT_AGENT], sweep.seeds or [DEFAULT_SEED]
@@ -268,10 +271,10 @@ def trainings_of(sweep: SweepFile, options: argparse.Namespace, common: Sequence
                 common=tuple(stage1_overrides(common)),
             )
             training = dataclasses.replace(training, after=first.setdefault(before.key, before))
-        if any(training.key == other.key for other in rest):
+        if (key := training.key) in rest:
             raise UmcError(f"sweep {sweep.name} has {training.label} twice; list each agent, seed and value once")
-        rest.append(training)
-    return [*first.values(), *rest]
+        rest[key] = training
+    return [*first.values(), *rest.values()]
 
 
 class Sweep:
