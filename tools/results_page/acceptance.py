@@ -31,6 +31,9 @@ HEALTHY_POINTS = 0.03
 PAPER_ROWS = {"mlp": "MLP-UMC (Ours)", "transformer": "Trf-UMC (Ours)"}
 """Agents that have to be as good as these rows of the paper's main table."""
 
+BASELINE_ROWS = {"nm_mlp": "MLP-NM", "nm_transformer": "Trf-NM", "body_transformer": "BodyTrf", "mt_ftc": "MT-FTC"}
+"""The same of the paper's baselines, which are only shown."""
+
 ENDS = ("failed", "sunk", "stayed", "walked")
 """What :func:`ends` distinguishes."""
 
@@ -68,7 +71,7 @@ def paper_criteria(study: Study, reading: str) -> list[Criterion]:
     found, key = [], acceptance_reached(study.protocol.robot)
     for result in study.policies:
         paper = paper_rates(study, result)
-        if result.about.get("stage") != 2 or paper is None:
+        if _agent(result) not in PAPER_ROWS or result.about.get("stage") != 2 or paper is None:
             continue
         reached, failed = main_rates(study, result)
         met = None
@@ -100,7 +103,7 @@ def _paper_rates(study: Study, agent: str) -> tuple[float, float] | None:
     if bool(protocol.track) != bool(protocol_for(protocol.robot, name=protocol.name).track):
         return None
     for table in paper_tables(protocol):
-        row = table.rows.get(PAPER_ROWS.get(agent, ""))
+        row = table.rows.get({**PAPER_ROWS, **BASELINE_ROWS}.get(agent, ""))
         if row is not None:
             known = dict(zip([*map(reached_key, table.radii), "failed"], row, strict=True))
             return known[acceptance_reached(protocol.robot)], known["failed"]

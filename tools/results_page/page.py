@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,8 +122,10 @@ def results_page(results: Sequence[RobotResults], about: Mapping[str, str], note
         overview=f"{IMAGES}/results.png",
         made_up=sorted({str(one.study.about["note"]) for one in results if one.study.about.get("note")}),
         criteria=criteria,
-        met=sum(one.met is True for _, one in criteria),
-        known=sum(one.met is not None for _, one in criteria),
+        met=_met(criteria, lambda _: True),
+        against_baselines=_met(criteria, lambda one: "torque limits" not in one.demand),
+        limits_act=_met(criteria, lambda one: "torque limits act" in one.demand),
+        without_effect=_met(criteria, lambda one: "torque limits without effect" in one.demand),
         sections=[_section(one, notes.get(section_name(one.robot, one.ground), "")) for one in results],
         hard=HARD,
         height_band=HEIGHT_BAND,
@@ -227,6 +229,12 @@ def _engines(one: RobotResults) -> list[list[Any]]:
             name = f"{_engine(engine)}{' (trained on it)' if own else ''}"
             rows.append([result.label, name, percent(reached), percent(failed), drop, _commit(same)])
     return rows
+
+
+def _met(criteria: Sequence[tuple[str, Criterion]], counts: Callable[[Criterion], bool]) -> str:
+    """Say how many of the criteria that count are met, of those that were measured."""
+    met = [one.met for _, one in criteria if one.met is not None and counts(one)]
+    return f"{sum(met)} of {len(met)}"
 
 
 def _differences(one: RobotResults) -> list[str]:
