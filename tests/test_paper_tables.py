@@ -68,7 +68,7 @@ def fault_rows(num_joints: Any, severity: dict[str, Any], joints: tuple[str, ...
     motors = [next(iter(limits.values()))] if alike else [f"{part} {shown(*found)}" for part, found in parts.items()]
     return {
         "Random Damage Range": "{} to {}".format(*num_joints),
-        "ROM Limit": f"{100 * severity['rom']:g} %",
+        "ROM Limit": f"random {100 * severity['rom']:g} %",
         "Motor Limit": shown(*motors),
         "Velocity Limit": shown(severity["velocity"]),
     }
@@ -86,7 +86,7 @@ def test_training_tables(robot):
     used = {
         "Num Envs": shown(cfg.scene.num_envs),
         **fault_rows(faults["num_joints"], faults["severity"], tuple(cfg.scene.robot.joint_ordering)),
-        **(track_rows(*grid.size, grid.border_width, list(grid.seeds)) if grid else {}),
+        **(track_rows(*grid.size, grid.border_width, list(grid.seeds) or [grid.seed]) if grid else {}),
         "Random Malfunction Seed": shown(faults["seed"]),
         "Malfunction Timing": shown(faults.get("onset") or "N/A"),
         "Episode Length": shown(round(cfg.episode_length_s / (cfg.sim.dt * cfg.decimation))),
