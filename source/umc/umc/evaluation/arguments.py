@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from umc.utils.cli import at_least_one, check_seed, path
 from umc.utils.config import OVERRIDE, SELECTORS, override_key
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 from umc.utils.isaaclab_flags import AddArguments, parse_all
 
 HEALTHY = 8
@@ -64,6 +64,10 @@ def add_policy_arguments(parser: argparse.ArgumentParser, seed: str = "seed of f
     parser.set_defaults(num_envs=None)  # a flag of some
 
 
+FAULTS = "env.events.faults.params."
+"""Overrides of a training's faults, in whose place a protocol's are evaluated."""
+
+
 def num_policies(options: argparse.Namespace) -> int:
     """Return how many policies the flags name."""
     return len(options.checkpoint or ()) + len(options.policy or ())
@@ -80,6 +84,10 @@ def parse(
             allowed = ", ".join(f"{name}." for name in ("env", *own))
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""
             raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
+        if token.startswith(FAULTS) and not token.startswith(f"{FAULTS}asset_cfg."):
+            raise UmcError(
+                f"{shown(token)}: the faults are a protocol's here; give --protocol or protocol.severity.rom=0.3"
+            )
     at_least_one(options.num_envs, "--num_envs")
     check_seed(options.seed)
     return options, overrides
