@@ -52,7 +52,8 @@ is_python312() { [[ -x "$1" ]] && "$1" -c 'import sys; sys.exit(sys.version_info
 find_python312() {
     local candidate
     while read -r candidate; do
-        if is_python312 "$candidate"; then
+        # not that of .venv, which may have to be made anew
+        if [[ "$candidate" != "$own"/* ]] && is_python312 "$candidate"; then
             printf '%s\n' "$candidate"
             return
         fi
@@ -160,7 +161,8 @@ add_packages() (
     into="$1"
     shift
     set_up_uv
-    if "$into" -m pip --version &>/dev/null; then
+    # pip would ask for the hashes of packages that the lock does not have
+    if [[ "$into" != "$own/bin/python" ]] && "$into" -m pip --version &>/dev/null; then
         "$into" -m pip install --quiet "$@" >&2
     else
         uv="$(get_uv "$into")" || exit
@@ -170,6 +172,7 @@ add_packages() (
 
 # Adds umc to environment $2 of Python $1, which brings isaaclab along.
 add_to_active() (
+    [[ -w "$2" ]] || die "$2 has isaaclab and cannot be written: let its owner run $0 -i, or deactivate it"
     say "adding umc to $2; packages that are there stay as they are"
     add_packages "$1" --editable "$root/source/umc" || exit
     write_stamp "$2" "$(fingerprint)"
@@ -237,6 +240,8 @@ case "${1:---help}" in
         shift
         choose_environment
         cd -- "$root"
+        "$python" -c 'import hypothesis, pytest, pytest_timeout, xdist' 2>/dev/null || die "the active environment lacks what the" \
+            "tests need; add it: ./isaaclab.sh -i hypothesis pytest pytest-timeout pytest-xdist"
         exec "$python" -m pytest "$@"
         ;;
     *)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 from umc.utils.config import FileModel, validated
+from umc.utils.errors import UmcError
+from umc.utils.io import write_json
+from umc.utils.outputs import require_writable
 from umc.utils.text import read_json
 
 SLOWER = 1.1
@@ -21,13 +23,22 @@ SLOWER = 1.1
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag of :func:`save`."""
-    parser.add_argument("--json", type=Path, help="file for the ratios of all rounds")
+    parser.add_argument("--json", type=writable_file, help="file for the ratios of all rounds")
+
+
+def writable_file(text: str) -> Path:
+    """Return a path that a file can be written to; UmcError before anything is measured if it cannot."""
+    path = Path(text)
+    if path.is_dir():
+        raise UmcError(f"--json {path} is a folder; give a file")
+    require_writable(path.parent, "--json")
+    return path
 
 
 def save(path: Path | None, ratios: Mapping[str, Sequence[float]]) -> None:
     """Write the ratios of all rounds by the name of their row; without a path nothing."""
     if path is not None:
-        path.write_text(json.dumps({name: list(found) for name, found in ratios.items()}, indent=1))
+        write_json(path, {name: list(found) for name, found in ratios.items()}, indent=1)
 
 
 def spread(ratios: Sequence[float], digits: int = 2) -> str:

@@ -15,7 +15,6 @@ torques and positions measured, limits as the engine has them. Ends with status 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
 from pathlib import Path
@@ -29,6 +28,7 @@ from solver_flags import add_solver_flags, set_solver
 from umc.faults import read_ledger, training_faults
 from umc.mdp.actions import step_physics_one_by_one
 from umc.utils.console import ignore_known_warnings, progress_bar, quiet
+from umc.utils.io import write_json
 
 if TYPE_CHECKING:
     from isaaclab.envs import ManagerBasedRLEnv
@@ -335,7 +335,7 @@ def main(argv: list[str]) -> int:
         f"{args.robot}, {args.physics}: {len(findings.violations)} violations in {findings.counts['episodes']} episodes"
     )
     if args.json is not None:
-        args.json.write_text(json.dumps({"robot": args.robot, "physics": args.physics, **vars(findings)}))
+        write_json(args.json, {"robot": args.robot, "physics": args.physics, **vars(findings)})
     return int(bool(findings.violations))
 
 

@@ -102,6 +102,8 @@ def main() -> None:
     for number, kind, joint in state.live.nonzero().tolist():
         name, start = state.kinds[kind].name, int(state.onset[number])
         seen = rows[name][:, number, joint]
+        if start >= len(seen):  # it began in the last step
+            continue
         before, after = seen[: start - 1].max().item(), seen[start:].max().item()
         title = titles[KINDS.index(name)]
         print(f"{number:<7}{state.joint_names[joint]:<17}{title:<29}{before:7.2f}{after:7.2f}")

@@ -258,7 +258,8 @@ def test_an_unfinished_install_is_made_anew(checkout: Checkout) -> None:
     (checkout.venv / "left over").touch()
     checkout.hang.unlink()
     # also from a shell in which that very environment is active
-    result = checkout.run("-p", "-c", "print('healed')", VIRTUAL_ENV=str(checkout.venv))
+    active = {"VIRTUAL_ENV": str(checkout.venv), "PATH": f"{checkout.venv}/bin:{checkout.bin}"}
+    result = checkout.run("-p", "-c", "print('healed')", **active)
     assert result.stdout == "healed\n"
     assert "interrupted" in result.stderr
     assert (checkout.venv / "package").read_text() == "whole"

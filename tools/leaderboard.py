@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from umc.cli.benchmark import PROTOCOL
 from umc.evaluation.card import READINGS, Card, check_overrides, digest_of, read_card
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.protocol import protocol_for
+from umc.utils.cli import Parser, run_main
 from umc.utils.console import escape_markdown
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write
@@ -159,7 +161,14 @@ def _main(card: Card) -> Sequence[Any]:
     return card.readings[READINGS[0]].average[card.main[0]]
 
 
-if __name__ == "__main__":
+def main(argv: list[str]) -> int:
+    """Write the page; return the exit status."""
+    Parser(description=__doc__).parse_args(argv)
     with atomic_write(PAGE) as file:
         file.write(leaderboard(read_cards()).encode())
     print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, sys.argv[1:]))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from umc.evaluation.study import load_study
 from umc.rl.pretrained import read_models
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.training.recipe import read_recipe
+from umc.utils.cli import Parser, run_main
 from umc.utils.io import atomic_write
 from umc.utils.naming import display_name, load_tasks
 
@@ -82,6 +84,14 @@ def _results(policy: str) -> list[list[str]]:
     return sorted(rows)
 
 
-if __name__ == "__main__":
+def main(argv: list[str]) -> int:
+    """Write the page; return the exit status."""
+    Parser(description=__doc__).parse_args(argv)
     with atomic_write(PAGE) as file:
         file.write(model_cards().encode())
+    print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_main(main, sys.argv[1:]))

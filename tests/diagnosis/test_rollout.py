@@ -51,6 +51,8 @@ def classes_read(physics):
 
 @pytest.mark.engine
 def test_the_class_of_the_fault_comes_from_the_detector_where_mask_and_flag_do(run_engine):
-    for classes in run_engine(classes_read, physics="ovphysx"):
+    steps = run_engine(classes_read, physics="ovphysx")
+    assert len(steps) == 3
+    for classes in steps:
         assert min(classes[:4]) > 0
         assert classes[4:] == [0] * 4

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mutated import all_finite, as_json, bad_files, damaged, mutated, read_or_refuse
 from recorded_ledger import JOINTS, MIXED, record
@@ -21,7 +21,6 @@ from umc.evaluation.grid import apply_grid
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultReplay, FaultSchedule
 from umc.rl.pretrained import MODELS, read_models, verified_file
-from umc.training.arguments import DEFAULT_AGENT
 from umc.training.recipe import read_recipe
 from umc.training.recipe_runner import STATE, RecipeRun
 from umc.training.sweep import parse_sweep, trainings_of
@@ -99,13 +98,14 @@ TRAININGS = {
 
 
 @given(content=bad_files(TRAININGS))
+@example(content=yaml.safe_dump(TRAININGS).encode())
 def test_sweep_of_trainings(folder, content):
     path = folder / "trainings.yaml"
     path.write_bytes(content)
     sweep = read_or_refuse(lambda: read_sweep_file(str(path), {}))
     if sweep is None:
         return
-    argv = ["--sweep", str(path), "--task", "UMC-A1-Stage2", "--agent", DEFAULT_AGENT, "--logs", str(folder)]
+    argv = ["--sweep", str(path), "--task", "UMC-A1-Stage2", "--logs", str(folder)]
     options, common, _ = parse_sweep(argv)
     trainings = read_or_refuse(lambda: trainings_of(sweep, options, common))
     for training in trainings or ():

@@ -25,8 +25,8 @@ TASKS = {"a1_mlp_stage2": "UMC-A1-Stage2", "g1_mlp_stage2": "UMC-G1-Stage2"}
 def observations(name: str) -> TensorDict:
     """Four made-up observations for a policy: healthy, a dead joint, all dead, flag raised."""
     widths = WIDTHS[name.split("_")[0]]
-    mask = torch.ones(4, widths["joint_mask"])
-    mask[1, 2], mask[2] = 0.0, 0.0
+    mask = torch.zeros(4, widths["joint_mask"])
+    mask[1, 2], mask[2] = 1.0, 1.0
     flag = torch.full((4, 3), -1.0)
     flag[1:] = 1.0
     width = 30 if "mt_ftc" in name else widths["policy"]

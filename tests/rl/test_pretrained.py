@@ -26,7 +26,7 @@ from tools.publish_policy import LARGEST_FILE
 
 
 @pytest.mark.parametrize("name", sorted(read_models()))
-def test_a_pretrained_policy_is_the_one_described_and_acts(name):
+def test_a_pretrained_policy_is_the_one_described(name):
     entry, path = read_models()[name], verified_file(name)
     info = checkpoint_info(read_checkpoint(path), path)
     assert (info.robot, info.model, info.stage, info.seed) == tuple(

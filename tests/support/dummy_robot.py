@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A robot's observations without a simulator, and agents that learn on them."""
 
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,7 +83,7 @@ def build_runner(folder, agent, robot="A1", env=None, change=lambda _cfg: None, 
     cfg = agent_cfg(robot, agent, spec.stages[-1])
     cfg.num_steps_per_env, cfg.algorithm.num_learning_epochs = 4, 1
     change(cfg)
-    learns = to_dict(handle_deprecated_rsl_rl_cfg(cfg, "5.5.1"))
+    learns = to_dict(handle_deprecated_rsl_rl_cfg(cfg, version("rsl-rl-lib")))
     says = {"robot": robot.lower(), "model": spec.network, "joint_names": list(ROBOTS[robot])}
     env = env or DummyRobotEnv(robot, device)
     runner = dummy.build(folder, env, learns, torch_seed=torch_seed, device=device, **says)

@@ -65,7 +65,7 @@ def test_every_agent_of_every_stage_is_registered_for_every_robot(robot):
             actor_groups = ["policy"] if unaware else ["policy", "joint_mask", "fault_flag"]
             assert cfg.obs_groups == {"actor": actor_groups, "critic": ["critic"]}
             # a baseline trains as long as both stages
-            assert cfg.max_iterations == 5000 if unaware or name.endswith("_curriculum") else 2500
+            assert cfg.max_iterations == (5000 if unaware or name.endswith("_curriculum") else 2500)
             assert cfg is not agent_cfg(robot, name, stage)  # a cfg that is changed must not change the next
 
 

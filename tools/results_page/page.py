@@ -59,7 +59,7 @@ MEANING = {
     "fewer joints than many would ([which joints fail](evaluation.md#which-joints-fail)).",
     "simulator": "Contacts, joint limits and motors are solved otherwise than in Isaac Gym, where torque limits may "
     "have had no effect ([two readings](#two-readings-of-the-torque-limit)).",
-    "track": "Flat ground is easier to walk on than the paper's noise: our rates of reaching a radius are favoured.",
+    "track": "Flat ground is easier to walk on than the paper's noise: it favors our rates of reaching a radius.",
 }
 """What a departure may do to a figure, by its first word."""
 

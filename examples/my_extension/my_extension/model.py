@@ -51,7 +51,7 @@ class ResidualMlp(MaskedCore):
 
 
 class ResidualMlpModel(MaskedModel):
-    """The network for rsl_rl and skrl: normalisation, action noise and export come from MaskedModel."""
+    """The network for rsl_rl and skrl: normalization, action noise and export come from MaskedModel."""
 
     core_class = ResidualMlp
 

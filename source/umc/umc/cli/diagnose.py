@@ -17,6 +17,7 @@ from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
 from umc.utils.outputs import require_writable
+from umc.utils.process import lock_folder
 
 if TYPE_CHECKING:
     from umc.diagnosis.faults import KindRange, RandomFaults
@@ -104,7 +105,7 @@ def main(argv: list[str]) -> int:
 
     out: Path = options.out or options.detector.parent / "diagnosis"
     require_writable(out, "--out")
-    with open_session(session) as (env, (policy,)):
+    with lock_folder(out, f"diagnoses into {out}"), open_session(session) as (env, (policy,)):
         file.require(session.info.robot, env.scene["robot"].joint_names)
         file.require_layout(joint_layout(env))
         steps = max(round(60.0 * options.minutes / (env.num_envs * env.step_dt)), 1)
@@ -145,7 +146,8 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
         "engine": f"mujoco {mujoco.__version__}",
     }
     held_out = [KindRange.read(text) for text in detector.held_out]
-    return _report(options, record(cfg, options.workers), about, out, held_out)
+    with lock_folder(out, f"diagnoses into {out}"):
+        return _report(options, record(cfg, options.workers), about, out, held_out)
 
 
 def _report(

@@ -30,7 +30,7 @@ HERE_ALONE = "--detection is for evaluations in this process; leave out --ray an
 GAIT_ALONE = "--healthy measures the gait of one policy, without faults and by itself; leave out --"
 REPORT_ALONE = "umc report writes the report of a finished evaluation; leave out --"
 SIMULATED = ("checkpoint", "policy", "task", "out", "protocol", "scenarios", "episodes", "num_envs", "radii", "sweep")
-SIMULATED += ("seed", "detection", "healthy", "quick", "share", "ray")
+SIMULATED += ("seed", "detection", "healthy", "quick", "share", "ray", "robot", "agent", "device", "trust", "offline")
 """Flags that decide what is simulated, or where it is written."""
 
 CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (

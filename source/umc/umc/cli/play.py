@@ -55,6 +55,8 @@ def main(argv: list[str]) -> int:
         return write_films(options, overrides, cfg)
     if num_policies(options) > 1 or options.names is not None:
         raise UmcError("--viz shows one policy; give one --checkpoint or --policy, without --labels")
+    if options.out is not None:
+        raise UmcError("--out is for films; leave it out, or --viz")
     if live:
         return play_live(options, overrides, cfg)
     from umc.evaluation.session import prepare

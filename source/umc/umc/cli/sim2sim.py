@@ -142,6 +142,8 @@ def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple
         raise UmcError(
             f"{where} is no exported policy; export it with umc export, or give the --task of another policy"
         )
+    if options.trust:
+        raise UmcError("--trust needs --task; an exported policy runs no code")
     if overrides:
         raise UmcError(f"{overrides[0]} needs --task; an exported policy has its task inside")
     options.policy = description_file(options.policy)
@@ -169,7 +171,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
 
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
-    paper = protocol_for(options.robot, [HEALTHY], options.radii, name=options.protocol, overrides=options.changes)
+    paper = protocol_for(options.robot, [HEALTHY], name=options.protocol, overrides=options.changes)
     paper.check_gait(options.changes)
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)

@@ -50,12 +50,13 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.agent not in AGENTS:
         raise UmcError(f"--agent {options.agent} is none; choose one of {', '.join(AGENTS)}")
-    from umc.tasks.registry import checked_task
+    from umc.tasks.registry import checked_agent, checked_task
     from umc.tasks.task_cfg import ENGINES
     from umc.training.plan import network_size
 
     engine, other = ENGINES
     task, size = checked_task(options.task), network_size(AGENTS[options.agent])
+    checked_agent(options.agent, task)
     print(f"{'engine':<14}{'envs':>5}{'threads':>9}{'env-steps/s':>13}")
     speeds = {threads: _speed(task, options.agent, engine, NUM_ENVS[0], threads) for threads in choices()}
     threads = fewest_worth(speeds)
