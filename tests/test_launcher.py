@@ -30,6 +30,9 @@ case "$1 ${2:-}" in
     "python find") exit 1 ;;
     "cache dir") printf '%s\\n' "${UV_CALLS%/*}" ;;
     venv*)
+        line="$*"
+        base="${line#*--python }"
+        [[ -x "${base% /*}" ]] || exit 2 # as where .venv itself was the base, and has been emptied
         mkdir -p "$VENV/bin"
         printf '#!/bin/bash\\nexec "$REAL_PYTHON" "$@"\\n' >"$VENV/bin/python"
         chmod +x "$VENV/bin/python" ;;
