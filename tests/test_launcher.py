@@ -261,6 +261,7 @@ def test_an_unfinished_install_is_made_anew(checkout: Checkout) -> None:
     (checkout.venv / "left over").touch()
     checkout.hang.unlink()
     # also from a shell in which that very environment is active
+    (checkout.venv / "bin/python3.12").symlink_to("python")
     active = {"VIRTUAL_ENV": str(checkout.venv), "PATH": f"{checkout.venv}/bin:{checkout.bin}"}
     result = checkout.run("-p", "-c", "print('healed')", **active)
     assert result.stdout == "healed\n"
