@@ -82,8 +82,13 @@ class FaultCases:
             schedule.require_limits(nominal)
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
-        """As :meth:`FaultSchedule.typical_severity`, of the first case that draws the kind."""
-        found = (schedule.typical_severity(kind, joint) for schedule in self.schedules)
+        """As :meth:`FaultSchedule.typical_severity`, of the first case that draws the kind, else of any."""
+
+        def draws(schedule: FaultSchedule) -> bool:
+            return any(kind in scenario.kinds for scenario in schedule.scenarios)
+
+        drawn_first = sorted(self.schedules, key=draws, reverse=True)
+        found = (schedule.typical_severity(kind, joint) for schedule in drawn_first)
         return next((severity for severity in found if severity is not None), None)
 
     def assign(self, case: torch.Tensor, member: torch.Tensor) -> None:

@@ -219,9 +219,8 @@ class FaultSchedule:
             self._severities[kind].require_limits(nominal)
 
     def typical_severity(self, kind: str, joint: int) -> float | None:
-        """Middle of the severities of a kind and joint, in the kind's unit; None if they are never drawn."""
-        drawn = any(kind in scenario.kinds for scenario in self.scenarios)
-        if not drawn or kind not in self._severities or not self._candidates[joint]:
+        """Middle of the severities of a kind and joint, in the kind's unit; None if there are none."""
+        if kind not in self._severities or not self._candidates[joint]:
             return None
         middle = torch.full((1, len(self.joint_names)), 0.5, device=self.device)
         return float(self._severities[kind].sample(middle, 1.0)[0, joint])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS, num_policies
 from umc.evaluation.arguments import scenario as scenario_id
-from umc.evaluation.labels import own_labels
 from umc.utils.cli import path, within
 from umc.utils.errors import UmcError
 from umc.utils.outputs import require_writable
@@ -120,8 +119,8 @@ def check_output(options: argparse.Namespace) -> None:
     suffix, count = options.out.suffix.lower() if options.out is not None else "", num_policies(options)
     if suffix in OTHER_SUFFIXES:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
-    if options.names is not None:
-        own_labels(options.names, count)
+    if options.names is not None and len(options.names) != count:
+        raise UmcError(f"--labels has {len(options.names)} names for {count} policies; give one for each")
     within(options.steps, "--steps", 2, LONGEST_FILM)
     if options.out is not None:
         if suffix in FILM_SUFFIXES and options.out.is_dir():
