@@ -84,7 +84,8 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 
 def test_the_legend_has_the_color_that_joints_get():
     colors = {
-        ("imu_drift",): SENSOR,
+        ("imu_drift",): None,
+        ("imu_drift", "dead"): SENSOR,
         ("dropped",): rgb(COMMAND_COLOR),
         ("dead",): SENSOR,
         ("dead", "effort"): ALARM,

@@ -15,7 +15,8 @@ from umc.evaluation.protocol import Protocol, ScenarioId
 from umc.evaluation.rollout import reset_batch, step_policy
 from umc.evaluation.session import Session, open_session
 from umc.evaluation.study import faulty_joints
-from umc.faults import is_scenario
+from umc.faults import find_kind, is_scenario
+from umc.faults.kinds import ImuKind
 from umc.rendering.colors import color_of, rgb
 from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
 from umc.rendering.layout import Color, Heading, Moment, Take, compose, storyboard
@@ -91,8 +92,8 @@ def scenario_title(scenario: ScenarioId, kinds: Sequence[str]) -> str:
 
 
 def fault_color(kinds: Sequence[str]) -> Color | None:
-    """Return the color of these faults, the same as of their joints' links."""
-    color = color_of(kinds)
+    """Return the color of the links of joints with these faults; a fault of the IMU colors none."""
+    color = color_of([kind for kind in kinds if not isinstance(find_kind(kind), ImuKind)])
     return None if color is None else rgb(color)
 
 

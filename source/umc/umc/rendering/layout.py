@@ -186,7 +186,7 @@ class _Page:
             right, edge = right - round(1.4 * self.small), top + self.small // 5
             self.draw.rectangle((right, edge, right + self.small, edge + self.small), fill=heading.mark)
         onset = f"{heading.onset * heading.step_dt:.1f} s"
-        joints = ", ".join(name.removesuffix("_joint") for name in take.joints)
+        joints = ", ".join(name.removesuffix("_joint") for name in take.joints) or "IMU"
         words = (f"failed at {onset}: {joints}" if failing else f"healthy until {onset}") + note
         words = _fit(words, right - 2 * self.margin, self.small)
         self.write((self.margin, top), words, self.small, ALARM if failing else PALE)
