@@ -77,7 +77,7 @@ def train_several(argv: list[str]) -> int:
     from umc.utils import process
 
     process.UMC = (__file__,)
-    recipe_runner.check_recipe = sweep.check_trainings = lambda _: None
+    recipe_runner.check_recipe = sweep.check_trainings = lambda *_, **__: None
     return sweep.run_sweep(argv) if "--sweep" in argv else recipe_runner.run_recipe(argv)
 
 

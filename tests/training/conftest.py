@@ -21,6 +21,8 @@ def own_folder(tmp_path, monkeypatch):
 def fake_umc(monkeypatch) -> list[str]:
     """Trainings of recipes and sweeps are `fake_umc.py`; return the command that starts one as another process."""
     monkeypatch.setattr("umc.utils.process.UMC", (FAKE,))
-    monkeypatch.setattr("umc.training.recipe_runner.check_recipe", lambda _: None)  # is tested in test_recipes.py
+    monkeypatch.setattr(
+        "umc.training.recipe_runner.check_recipe", lambda *_, **__: None
+    )  # is tested in test_recipes.py
     monkeypatch.setattr("umc.training.sweep.check_trainings", lambda _: None)  # in tests/cli/bad_command_lines.txt
     return [sys.executable, FAKE, "train"]

@@ -81,6 +81,14 @@ def test_what_a_training_would_refuse_is_refused_before_the_first_is_trained(arg
         check_trainings(trainings(*argv))
 
 
+def test_a_machine_that_is_too_small_is_said_before_the_first_is_trained_unless_others_train(monkeypatch):
+    monkeypatch.setattr("umc.tasks.memory.available_bytes", lambda: 1.0e9)
+    argv = ["seeds", "env.scene.num_envs=7400"]
+    with pytest.raises(UmcError, match="7400 envs need about"):
+        check_trainings(trainings(*argv))
+    check_trainings(trainings(*argv, "--ray", "2"))
+
+
 def test_code_of_a_teacher_runs_with_consent_only(tmp_path):
     torch.jit.script(torch.nn.Linear(47, 12)).save(tmp_path / "motion.pt")
     argv = ["seeds", "--teacher", str(tmp_path / "motion.pt")]

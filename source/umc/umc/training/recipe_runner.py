@@ -96,7 +96,7 @@ def run_recipe(argv: list[str], check: Callable[[Recipe], None] = lambda _: None
     options = _options(argv)
     with timed("checking the recipe"), quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
-        check_recipe(recipe)
+        check_recipe(recipe, runs=not options.show)
         check(recipe)
     again = [token for token in argv if token != "--restart"]  # which would start over
     run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart, trust=options.trust)
@@ -141,11 +141,14 @@ def _options(argv: list[str]) -> argparse.Namespace:
     return options
 
 
-def check_recipe(recipe: Recipe) -> None:
-    """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one."""
+def check_recipe(recipe: Recipe, runs: bool = True) -> None:
+    """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one.
+
+    This machine has to be able to run it, unless it is only shown (``runs``).
+    """
     from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import add_launcher_options, check_run, new_cfgs
+    from umc.training.plan import add_launcher_options, check_cfgs, check_run, new_cfgs
 
     device = pick_device(recipe.device)
     for phase in recipe.phases:
@@ -156,7 +159,10 @@ def check_recipe(recipe: Recipe) -> None:
             request = parse(argv)
             add_launcher_options(request, argv)
             env_cfg, agent_cfg, _ = new_cfgs(request, device)
-            check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
+            if runs:
+                check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
+            else:
+                check_cfgs(env_cfg, agent_cfg)
             add_curriculum(env_cfg, agent_cfg, spec)
             if phase.teacher is not None and recipe.library != LIBRARIES[0]:
                 raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")

@@ -184,7 +184,7 @@ def check_trainings(trainings: Sequence[Training]) -> None:
     """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
     from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import add_launcher_options, add_teacher, check_run, new_cfgs, require_usable
+    from umc.training.plan import add_launcher_options, add_teacher, check_cfgs, check_run, new_cfgs, require_usable
 
     device = pick_device(trainings[0].options.device)
     seen = set()
@@ -202,7 +202,10 @@ def check_trainings(trainings: Sequence[Training]) -> None:
         if any(override_key(token) == SIZE_KEYS["seed"] for token in request.overrides):
             raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")
         env_cfg, agent_cfg, _ = new_cfgs(request, device)
-        check_run(request, env_cfg, agent_cfg, device, imitates=request.teacher is not None)
+        if training.options.ray is None:
+            check_run(request, env_cfg, agent_cfg, device, imitates=request.teacher is not None)
+        else:  # other machines run it
+            check_cfgs(env_cfg, agent_cfg)
         if request.checkpoint is not None:
             require_usable(request, request.checkpoint)
         add_curriculum(env_cfg, agent_cfg, request.spec)
