@@ -71,9 +71,12 @@ class StandIn:
 
 
 def gravity_in_trunk(orientation: np.ndarray) -> np.ndarray:
-    """Return the direction of gravity in the trunk's frame, (0, 0, -1) when level. Shape is (3,)."""
+    """Return the direction of gravity in the trunk's frame, (0, 0, -1) when level. Shape is (3,).
+
+    Its length is 1 only if the quaternion's is: the runner refuses what an IMU reads that has not started.
+    """
     w, x, y, z = orientation
-    return np.array([2.0 * (w * y - x * z), -2.0 * (y * z + w * x), 2.0 * (x * x + y * y) - 1.0])
+    return np.array([2.0 * (w * y - x * z), -2.0 * (y * z + w * x), x * x + y * y - z * z - w * w])
 
 
 def ramp(robot: StandIn, runner: PolicyRunner, seconds: float = RAMP_S) -> None:
@@ -83,8 +86,7 @@ def ramp(robot: StandIn, runner: PolicyRunner, seconds: float = RAMP_S) -> None:
     dead = [name for name, angle in joints if name in reading.dead or not np.isfinite(angle)]
     if dead:
         print(f"no reading of {', '.join(dead)}: moved to the default pose at once")
-    # refuses angles that cannot be true, such as degrees; the walk starts with a reset
-    runner(reading.position, np.zeros(len(runner.joint_names)), np.zeros(3), (0.0, 0.0, -1.0), np.zeros(3), dead)
+    runner.check_position(reading.position, dead)  # refuses angles that cannot be true, such as degrees
     begin = np.where(np.isin(runner.joint_names, dead), runner.default_position, reading.position)
     for share in np.linspace(0.0, 1.0, max(2, round(seconds / runner.policy_dt))):
         robot.send((1.0 - share) * begin + share * runner.default_position, runner.kp, runner.kd)
@@ -98,7 +100,7 @@ def walk(robot: StandIn, runner: PolicyRunner, command: tuple[float, float, floa
     for _ in range(steps):
         reading = robot.read()
         gravity = gravity_in_trunk(reading.orientation)
-        if -gravity[2] < np.cos(MAX_TILT_RAD):
+        if -gravity[2] < np.cos(MAX_TILT_RAD) * np.linalg.norm(gravity):
             return "the trunk tilts too far"
         try:
             targets, refused = (

@@ -182,7 +182,7 @@ def _origin(
         "iterations": iterations,
         "num_envs": record.get("num_envs"),
         "num_steps_per_env": record.get("num_steps_per_env"),
-        "overrides": record.get("overrides", info.env_overrides or []),
+        "overrides": record.get("overrides", [*(info.env_overrides or []), *info.network_overrides]),
         "parent_sha256": (record.get("parent") or {}).get("sha256"),
         "umc_version": info.umc_version,
     }

@@ -13,7 +13,7 @@ import torch
 from fresh_export import export_fresh
 from fresh_policy import WIDTHS, write_fresh
 from umc.cli.export import main
-from umc.deploy.policy_runner import NonFiniteInput, PolicyRunner
+from umc.deploy.policy_runner import ImplausibleInput, NonFiniteInput, PolicyRunner
 from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
 from umc.models import JointLayout
 from umc.rl.policy import load_policy
@@ -72,6 +72,19 @@ def test_it_says_on_a_robot_what_it_says_in_torch(exported, monkeypatch):
     assert runner.detector.reported.any()  # else nothing was compared
     runner.reset()
     assert not runner.detector.reported.any()
+
+
+def test_angles_in_degrees_are_refused_although_a_broken_encoder_is_masked(exported):
+    runner, degrees, still = PolicyRunner(exported[0].description), np.full(12, 45.8), np.zeros(12)
+    one = runner.default_position.copy()
+    one[3] = 45.8
+    for position in (degrees, one):  # nothing is masked before the first target
+        with pytest.raises(ImplausibleInput, match=r"is 45\.8"):
+            runner.check_position(position)
+    runner.check_position(one, dead=[runner.joint_names[3]])
+    with pytest.raises(ImplausibleInput, match=r"is 45\.8"):
+        runner(degrees, still, **LEVEL)
+    runner(one, still, **LEVEL)
 
 
 def test_what_it_reports_is_masked_in_the_next_step(exported, monkeypatch):

@@ -78,7 +78,7 @@ def names(session, tmp_path):
     return of
 
 
-def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, monkeypatch):
+def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, monkeypatch, tmp_path):
     before = names()
     assert names() == before
     assert len(set(before)) == 4  # policies x batches
@@ -95,6 +95,17 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
     found.append(names())
     monkeypatch.undo()
     monkeypatch.setattr("umc.evaluation.evaluator.code_fingerprint", lambda: "of other code")
+    found.append(names())
+    monkeypatch.undo()
+    # and on the code of other packages whose functions it has
+    package = tmp_path / "own_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "terms.py").write_text("def up(env):\n    return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(session.env_cfg.events, "own", {"func": "own_package.terms:up"}, raising=False)
+    found.append(names())
+    (package / "terms.py").write_text("def up(env):\n    return 2\n")
     found.append(names())
     monkeypatch.undo()
     for device in ("cuda:0", "cuda:1"):

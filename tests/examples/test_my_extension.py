@@ -9,11 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fresh_policy
 import gymnasium as gym
 import pytest
 import torch
 import umc.tasks  # noqa: F401
 from dummy_robot import build_runner, mean_action
+from fresh_export import export_fresh
+from umc.cli.main import main
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultSchedule
 from umc.faults.kinds import KINDS
@@ -22,6 +25,7 @@ from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
 from umc.rl.policy import build_model, registered_agent
 from umc.rl.transfer import fold_flag_into_bias, load_stage1_weights
 from umc.robots.builder import build
+from umc.sim2sim.robot import robot_mjcf
 from umc.tasks.registration import register_agent
 from umc.tasks.registry import checked_agent
 from umc.tasks.task_cfg import resolve_cfgs
@@ -104,6 +108,31 @@ def test_its_agent_masks_dead_joints_of_every_robot(task):
     assert critic.deterministic(torch.randn(2, 64)).shape == (2, 1)
     exported = torch.jit.script(actor.as_jit())
     torch.testing.assert_close(exported(sensors, mask, flag), actions)
+
+
+@pytest.mark.usefixtures("extension")
+def test_its_robot_walks_in_mujoco(tmp_path, monkeypatch, capsys):
+    from my_extension.robot import USD
+
+    monkeypatch.setitem(fresh_policy.WIDTHS, "solo12", WIDTHS)
+    _, files = export_fresh(tmp_path / "exported", "UMC-Solo12-Stage2")
+    argv = ["sim2sim", "--policy", str(files.description), "--healthy", "--episodes", "2", "--steps", "20"]
+    argv += ["--workers", "1"]
+    assert main(argv) == 2
+    assert "give its model with --mjcf FILE" in capsys.readouterr().err
+    assert main([*argv, "--mjcf", str(USD.with_suffix(".xml"))]) == 0
+    assert main([*argv, "--mjcf", str(robot_mjcf("a1"))]) == 2
+    assert "a1.xml has other joints than the policy" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("extension")
+def test_a_robot_without_an_order_of_joints_has_no_agents(monkeypatch):
+    from my_extension.task import ROBOT_AGENTS
+
+    for order in (None, "physx"):
+        monkeypatch.setattr(ROBOT_AGENTS.articulation, "joint_ordering", order)
+        with pytest.raises(UmcError, match=r"joint_ordering of solo12's cfg is .*; set it to the list"):
+            ROBOT_AGENTS.cfg("mlp_stage1")
 
 
 def stage_2_of_residual_mlp(tmp_path):

@@ -4,6 +4,7 @@
 
 import signal
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,13 @@ def test_gravity_has_the_frame_of_the_training():
         x, y, z, w = rotation.as_quat()
         expected = rotation.inv().apply([0.0, 0.0, -1.0])
         np.testing.assert_allclose(robot_loop.gravity_in_trunk(np.array([w, x, y, z])), expected, atol=1e-12)
+
+
+def test_an_imu_that_has_not_started_is_not_level(description, robot, capsys, monkeypatch):
+    read = robot_loop.StandIn.read
+    monkeypatch.setattr(robot_loop.StandIn, "read", lambda self: replace(read(self), orientation=np.zeros(4)))
+    assert robot_loop.main(["--policy", str(description)]) == 0
+    assert "gravity has length 0" in capsys.readouterr().out
 
 
 def test_it_moves_to_the_default_pose_walks_and_damps(description, robot, capsys):

@@ -7,18 +7,23 @@ import json
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import imageio.v2 as imageio
 import imageio_ffmpeg
 import numpy as np
 import pytest
+import torch
 from fresh_policy import write_fresh
+from isaaclab.managers import ManagerTermBase, TerminationTermCfg
 from PIL import Image
+from recorded_ledger import JOINTS
 from run_script import run_script
-from umc.rendering.colors import COMMAND_COLOR, rgb
-from umc.rendering.film import fault_color, scenario_title
+from umc.rendering.colors import COMMAND_COLOR, SENSOR_COLOR, rgb
+from umc.rendering.film import FallDetector, fault_color, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
-from umc.rendering.layout import ALARM, SENSOR
+from umc.rendering.layout import ALARM
+from umc.tasks.parts import TaskPartsCfg
 from umc.utils.errors import UmcError
 
 
@@ -65,8 +70,17 @@ def test_the_title_says_what_fails():
 def test_named_joints_fail_in_place_of_drawn_ones():
     (case,) = FilmCfg(scenario=4, joints=("FL_calf_joint",)).protocol("a1", None).cases()
     assert (case["joint_names"], case["num_joints"]) == (("FL_calf_joint",), (1, 1))
-    with pytest.raises(UmcError, match="nothing fails in scenario 8"):
+    with pytest.raises(UmcError, match="no joint fails in scenario 8"):
         FilmCfg(joints=("FL_calf_joint",)).protocol("a1", None)
+    # of a scenario whose joints fail in groups, too
+    cfg = FilmCfg(scenario="leg_power_loss", joints=("FL_calf_joint",), file="real_world")
+    (case,) = cfg.protocol("a1", None, JOINTS).cases()
+    assert (case["joint_names"], case["joint_groups"]) == (("FL_calf_joint",), None)
+
+
+def test_a_protocols_severities_are_changed_by_overrides():
+    cfg = film_cfg(flags(scenario="braking"), ["protocol.severity.braking=2.0", "physics=ovphysx"])
+    assert cfg.protocol("a1", None, JOINTS).severity["braking"] == 2.0
 
 
 def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
@@ -74,6 +88,21 @@ def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
     protocol = film_cfg(flags(protocol=str(solo12), scenario=4)).protocol("solo12", None)
     assert (protocol.name, protocol.scenarios, protocol.command) == ("solo12", (4,), (0.25, 0.0, 0.0))
     assert FilmCfg().protocol("solo12", None).name == "any_robot"
+
+
+def test_a_fall_by_a_termination_that_is_a_class_is_noticed():
+    class Tipped(ManagerTermBase):
+        def __call__(self, env, limit):
+            return torch.tensor([env.tilt > limit])
+
+    cfg = SimpleNamespace(terminations=SimpleNamespace(tipped=TerminationTermCfg(func=Tipped, params={"limit": 1.0})))
+    cfg.parts = TaskPartsCfg()
+    falls, env = FallDetector(cfg), SimpleNamespace(tilt=0.5, num_envs=1, device="cpu")
+    assert cfg.terminations.tipped is None
+    falls.resolve(env)
+    assert not falls.fallen(env)
+    env.tilt = 2.0
+    assert falls.fallen(env)
 
 
 def test_a_folder_gets_every_kind_and_a_file_name_its_own():
@@ -85,9 +114,9 @@ def test_a_folder_gets_every_kind_and_a_file_name_its_own():
 def test_the_legend_has_the_color_that_joints_get():
     colors = {
         ("imu_drift",): None,
-        ("imu_drift", "dead"): SENSOR,
+        ("imu_drift", "dead"): rgb(SENSOR_COLOR),
         ("dropped",): rgb(COMMAND_COLOR),
-        ("dead",): SENSOR,
+        ("dead",): rgb(SENSOR_COLOR),
         ("dead", "effort"): ALARM,
         ("effort",): ALARM,
         (): None,

@@ -285,6 +285,16 @@ def test_the_history_of_the_task_is_kept_and_each_of_its_steps_is_put_in_order(t
     assert env.columns(policy)[0].tolist() == [3.0, 1.0, 2.0] * 2
 
 
+def test_the_order_of_the_tasks_history_is_kept(tmp_path):
+    group = group_of(joint_pos=sensor(lab.joint_pos), last_action=sensor(lab.last_action))
+    group.history_length, group.history_order = 2, "time"
+    env = Env(policy=group)
+    policy = env.start(tmp_path, Take(0), joints=["a", "b", "c"])
+    env.columns(policy)
+    env.action_manager.action = torch.full((ROBOTS, 3), 4.0)
+    assert env.columns(policy)[0].tolist() == [1, 2, 3, 0, 0, 0, 1, 2, 3, 4, 4, 4]
+
+
 @pytest.mark.parametrize(
     ("order", "wanted"),
     [("term", [1, 2, 3, 1, 2, 3, 0, 0, 0, 4, 4, 4]), ("step", [1, 2, 3, 0, 0, 0, 1, 2, 3, 4, 4, 4])],

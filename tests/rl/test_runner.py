@@ -150,6 +150,20 @@ def test_a_training_that_diverges_ends_in_one_line_and_saves_nothing_more(tmp_pa
     read_checkpoint(tmp_path / "model_1.pt")
 
 
+def test_the_iteration_that_diverges_is_named(tmp_path, monkeypatch):
+    runner = interrupted_at(tmp_path, 0, (), LIBRARIES[0], save_interval=1)
+    end = runner.logger.on_iteration
+
+    def spoil(iteration, stats):
+        end(iteration, stats)
+        if iteration == 2:
+            getattr(runner.env, "env", runner.env).table.fill_(torch.nan)
+
+    monkeypatch.setattr(runner.logger, "on_iteration", spoil)
+    with pytest.raises(UmcError, match="diverged in iteration 4 "):
+        runner.train(50)
+
+
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     """They may become so in the last mini-batch of an iteration, after its losses."""
     runner = interrupted_at(tmp_path, 0, (), LIBRARIES[0], save_interval=1)

@@ -160,4 +160,7 @@ def test_joints_that_do_not_say_on_which_side_they_are_have_no_mirror_image():
     for names in (["LF_HAA", "RF_HAA"], ["hip_left", "hip_right"], ["FL_hip_joint", "FR_hip_joint", "BL_hip_joint"]):
         with pytest.raises(UmcError, match="leave mirror off"):
             mirrored_joints(names)
+    for names in (["FL_HipX_joint", "FR_HipX_joint"], ["FL_abad_joint", "FR_abad_joint"], ["waist_tilt_joint"]):
+        with pytest.raises(UmcError, match=r"its name does not say about which axis it turns.*leave mirror off"):
+            mirrored_joints(names)
     assert mirrored_joints(["HL_hip_joint", "HR_hip_joint", "torso_joint"]) == ([1, 0, 2], [-1.0, -1.0, -1.0])

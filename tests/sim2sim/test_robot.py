@@ -290,7 +290,7 @@ def test_a_start_is_drawn_from_its_range_by_seed_and_member_alone():
 
 
 def test_unknown_robots_and_missing_files_are_refused(tmp_path):
-    with pytest.raises(UmcError, match="choose one of a1, g1, go2, h1, solo8"):
+    with pytest.raises(UmcError, match="robot spot is none of a1, g1, go2, h1, solo8; give its model with --mjcf FILE"):
         robot_mjcf("spot")
     with pytest.raises(UmcError, match="cannot read"):
         load_robot(tmp_path / "none.xml", 0.005)

@@ -52,9 +52,11 @@ def test_a_stock_task_gets_what_it_lacks_and_says_so(task):
     assert cfg.observations.policy.joint_pos.func is mdp.joint_sensor
     assert isinstance(cfg.actions.command_faults, mdp.CommandFaultsCfg)
     assert cfg.events.faults.func is mdp.joint_faults
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "added to the task: termination non_finite_state, for simulations that fail",
         "added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)",
+        "sensor faults in group policy: those of joint sensors joint_pos, joint_vel, actions; those of the IMU "
+        "base_ang_vel, projected_gravity; none base_lin_vel, velocity_commands",
         f"feet: {', '.join(CALVES)}",
     ]
 

@@ -24,7 +24,7 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
     monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
     monkeypatch.setattr("umc.tasks.memory.available_bytes", lambda: 4.0e9)
     for name in recipe_names():
-        check_recipe(read_recipe(name), runs=False)
+        check_recipe(read_recipe(name), left=())
     with pytest.raises(UmcError, match=r"a1_mlp_paper: Stage 1.*: 7400 envs need about"):  # on a machine that runs it
         check_recipe(read_recipe("a1_mlp_paper"))
 
@@ -56,6 +56,10 @@ def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
         ({"overrides": ["agent.algorithm.num_mini_batches=999"]}, "has to be at most 192"),
         ({"overrides": ["env.scene.num_envs=4"]}, "has a key of its own; give 'num_envs'"),
         ({"overrides": ["agent.seed=4"]}, "has a key of its own; give 'seed'"),
+        (
+            {"stages": {1: [{"iterations": 1}, {"iterations": 1, "overrides": ["agent.clip_actions=2.0"]}], 2: []}},
+            "Stage 1, 2: it resumes the phase before it and keeps its agent.clip_actions; .* 'from: before'",
+        ),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, changes, words):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -166,16 +167,18 @@ def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
 
 
 def test_a_change_takes_effect_although_the_start_that_made_it_died_before_its_first_checkpoint():
-    put_run()
+    folder = put_run()
     change = "agent.algorithm.learning_rate=1.0e-4"
     first = planned(*A1, "--resume", "--max_iterations", "79", change)
     assert first.changed == {"agent.algorithm.learning_rate"}
     first.record.release()  # the run dies
     again = planned(*A1, "--resume", "--max_iterations", "79", change)
     assert again.changed == first.changed
-    again.record.fields["changed"]["from"] = "model_5.pt"  # as if there were a checkpoint since
     again.record.release()
+    shutil.copy(folder / "model_76.pt", folder / "model_77.pt")  # it goes on, and comes to a checkpoint
     assert not planned(*A1, "--resume", "--max_iterations", "79", change).changed
+    from_before = ["--resume", "--checkpoint", str(folder / "model_76.pt"), "--max_iterations", "79"]
+    assert planned("--task", "UMC-A1-Stage2", *from_before, change).changed == first.changed
 
 
 def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_process_dies(monkeypatch, capfd):

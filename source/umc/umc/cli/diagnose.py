@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("diagnosis").add_argument
     add("--detector", type=path, help="file that umc train-detector has written")
     add("--exported", type=path, help="folder of umc export --detector: walk in plain MuJoCo")
+    add("--mjcf", type=path, help="MJCF file of the --exported policy's robot, if UMC does not have it")
     add("--minutes", type=float, default=MINUTES, help=f"robot-minutes to walk ({MINUTES:g})")
     add("--num_envs", type=int, help=f"robots simulated at once ({NUM_ENVS})")
     add("--no_push", action="store_true", help="do not push the robots")
@@ -131,10 +132,11 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
 
         from umc.diagnosis.faults import KindRange
         from umc.sim2sim.diagnosis import diagnosis_rollout, record
+        from umc.sim2sim.robot import SolverCfg
         from umc.utils.description import description_file
 
     cfg = diagnosis_rollout(description_file(options.exported), options.minutes, faults, options.seed)
-    cfg = replace(cfg, oracle=options.oracle, push=not options.no_push)
+    cfg = replace(cfg, oracle=options.oracle, push=not options.no_push, solver=SolverCfg(mjcf=options.mjcf))
     out: Path = options.out or cfg.policy.parent / "diagnosis"
     require_writable(out, "--out")
     detector, known = cfg.runner().detector, cfg.description

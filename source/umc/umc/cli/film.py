@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 
-from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.evaluation.arguments import add_policy_arguments, num_policies, of_env, parse
 from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
         flags = [add_policy_arguments, add_film_arguments]
         return show_help(argv, "film", DESCRIPTION, EXAMPLES, flags, launcher=False)
     with timed("loading packages"), quiet():
-        options, overrides = parse(argv, add_film_arguments)
+        options, overrides = parse(argv, add_film_arguments, ("protocol",))
     if options.recording is not None:
         from umc.rendering.recording import film_recording
 
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     with quiet():
         if is_shown(options):
             raise UmcError("--viz: umc film writes files; umc play --viz shows a policy")
-    return write_films(options, overrides, film_cfg(options))
+    return write_films(options, of_env(overrides), film_cfg(options, overrides))
 
 
 def is_shown(options: argparse.Namespace) -> bool:

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
-from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
+from umc.evaluation.arguments import add_policy_arguments, num_policies, of_env, parse
 from umc.rendering.film_cfg import add_film_arguments, film_cfg
 from umc.utils.cli import path
 from umc.utils.console import progress_bar, quiet, timed
@@ -48,8 +48,9 @@ def main(argv: list[str]) -> int:
     from umc.viewer.live import is_live, play_live
 
     with timed("loading packages"), quiet():
-        options, overrides = parse(argv, add_arguments)
-        cfg = film_cfg(options)
+        options, overrides = parse(argv, add_arguments, ("protocol",))
+        cfg = film_cfg(options, overrides)
+        overrides = of_env(overrides)
         live = is_live(options)
     if not is_shown(options):
         return write_films(options, overrides, cfg)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -88,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--healthy", action="store_true", help="measure the gait of healthy robots instead, for 10 s")
     add("--substeps", type=int, default=1, help="MuJoCo's steps in the time that a torque is held (1)")
     add("--contact_time", type=float, help="time constant of contacts [s], two of MuJoCo's steps or more (0.02)")
+    add("--mjcf", type=path, help="MJCF file of a robot that UMC does not have; UMC's own without it")
     add("--clamp", action="store_true", help="clamp targets to the joint limits, as PolicyRunner does on a robot")
     add("--workers", type=int, help="processes; as many as there are cores without it")
     add("--out", type=path, help="folder to write to; 'mujoco' beside the policy without it")
@@ -121,7 +123,7 @@ def main(argv: list[str]) -> int:
     from umc.sim2sim.robot import SolverCfg
 
     with lock_folder(options.out, f"evaluates into {options.out}"):
-        return work(options, description, SolverCfg(options.substeps, options.contact_time))
+        return work(options, description, SolverCfg(options.substeps, options.contact_time, options.mjcf))
 
 
 def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Path]:
@@ -137,7 +139,7 @@ def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple
     from umc.utils.description import description_file, read_description
 
     path = Path(options.policy)
-    if not path.is_dir() and not path.with_suffix(".json").is_file():
+    if not os.path.isdir(path) and not os.path.isfile(path.with_suffix(".json")):
         where = shown(options.policy)
         raise UmcError(
             f"{where} is no exported policy; export it with umc export, or give the --task of another policy"

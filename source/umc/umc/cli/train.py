@@ -28,17 +28,16 @@ def check_evaluation(recipe: Recipe) -> None:
     from umc.evaluation.session import without_policy
     from umc.robots.names import robot_names
     from umc.tasks.parts import FIELD
-    from umc.tasks.registry import task_ids
+    from umc.tasks.registry import task_id
     from umc.utils.config import read_overrides
-    from umc.utils.naming import task_parts
 
     wanted = recipe.evaluation
     try:
         flags = as_flags(num_envs=wanted.num_envs, device=recipe.device)
         options, overrides = parse([*flags, *wanted.overrides], add_arguments, ("protocol",))
         of_env = [token for token in overrides if token.split(".")[0] not in ("protocol", FIELD)]
-        task = next(task for task in task_ids() if task_parts(task) == (recipe.robot, 2))
-        names = robot_names(without_policy(options, of_env, task).env_cfg.scene.robot)
+        task = task_id(recipe.robot, 2)
+        names = robot_names(without_policy(options, [*recipe.engine, *of_env], task).env_cfg.scene.robot)
         protocol = protocol_for(recipe.robot, overrides=read_overrides(overrides, "protocol"))
         if wanted.num_envs is not None:
             protocol.check_envs(wanted.num_envs)

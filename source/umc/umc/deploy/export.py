@@ -24,7 +24,7 @@ from umc.rl.external_networks import load_network
 from umc.rl.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
 from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
-from umc.tasks.parts import feet_of
+from umc.tasks.parts import foot_names
 from umc.utils.description import DIGEST_KEY, FILES, FORMAT, MEMORY_INPUT, digest, validate
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_path, sha256
@@ -200,7 +200,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     """Return the content of ``policy.json``; UmcError if the task's columns are not those of the training."""
     names = policy.info.joint_names
     robot = env_cfg.scene.robot
-    if robot.joint_ordering is not None and list(robot.joint_ordering) != list(names):
+    if isinstance(robot.joint_ordering, list | tuple) and list(robot.joint_ordering) != list(names):
         raise UmcError(f"the robot of {policy.info.task} has other joints than {policy.path}; train it again")
     groups = {}
     for name in EXPORT_INPUTS:
@@ -210,7 +210,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")
-    figures = task_figures(env_cfg, names, feet_of(env_cfg))
+    figures = task_figures(env_cfg, names, foot_names(env_cfg))
     figures["control"]["action_clip"] = policy.clip
     return {
         "format": FORMAT,

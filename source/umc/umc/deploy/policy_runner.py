@@ -235,14 +235,12 @@ class PolicyRunner:
         """
         finder = self.detector
         reports = finder if self.uses_detector else None
-        given = _names("dead", dead)
-        unknown = sorted(set(given) - set(self._names))
-        if unknown:
-            raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
         # in the policy's order, as all below
-        unread = np.isin(self._names, given)
+        unread = self._dead(dead)
         if finder is not None:
-            unread |= self._unreadable({"joint_position": joint_position, "joint_velocity": joint_velocity})
+            found = self._unreadable({"joint_position": joint_position, "joint_velocity": joint_velocity})
+            # all at once are no broken sensors, but a wrong unit: refused below
+            unread = unread if (unread | found).all() else unread | found
         mask = unread if reports is None else unread | reports.mask
         detected = _flag("detected", detected) or (reports is not None and reports.flag)
         angle, speed = (
@@ -276,6 +274,24 @@ class PolicyRunner:
         self._action, self._target = action, target
         self._steps += 1
         return target.copy()
+
+    def check_position(self, joint_position: ArrayLike, dead: Collection[str] = ()) -> None:
+        """Refuse joint angles that the robot cannot measure, before it moves to the default pose; the state stays.
+
+        Raises:
+            NonFiniteInput: As in a call.
+            ImplausibleInput: As in a call, with an exported detector, too.
+            UmcError: As in a call.
+        """
+        self._checked("joint_position", joint_position, ~self._dead(dead)[self._outward])
+
+    def _dead(self, dead: Collection[str]) -> NDArray[np.bool_]:
+        """Return which joints are named, in the policy's order; refuse names that are none of the robot's."""
+        given = _names("dead", dead)
+        unknown = sorted(set(given) - set(self._names))
+        if unknown:
+            raise UmcError(f"the robot has no joint {', '.join(unknown)}; name some of {', '.join(self._names)}")
+        return np.isin(self._names, given)
 
     def _plausible(self, joints: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Vector, Vector, str]]:
         """Return the lowest and highest values that a robot measures, and their unit, in the robot's order."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from umc.utils.cli import at_least_one, check_seed, path
 from umc.utils.config import OVERRIDE, SELECTORS, override_key
@@ -84,13 +84,19 @@ def parse(
             allowed = ", ".join(f"{name}." for name in ("env", *own))
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""
             raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
-        if token.startswith(FAULTS) and not token.startswith(f"{FAULTS}asset_cfg."):
-            raise UmcError(
-                f"{shown(token)}: the faults are a protocol's here; give --protocol or protocol.severity.rom=0.3"
-            )
+        # a clip repeats what its training has simulated, faults included
+        films_training = getattr(options, "recording", None) is not None
+        if token.startswith(FAULTS) and not token.startswith(f"{FAULTS}asset_cfg.") and not films_training:
+            fix = "give --protocol or protocol.severity.rom=0.3 in its place" if "protocol" in own else "leave it out"
+            raise UmcError(f"{shown(token)}: this command draws the faults itself; {fix}")
     at_least_one(options.num_envs, "--num_envs")
     check_seed(options.seed)
     return options, overrides
+
+
+def of_env(overrides: Iterable[str]) -> list[str]:
+    """Return the overrides of the task and its presets."""
+    return [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
 
 
 def overrides_first(argv: Sequence[str]) -> list[str]:

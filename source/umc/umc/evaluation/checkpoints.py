@@ -163,7 +163,10 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     robot, stage = robot_and_stage(task)
     names = known_names(env_cfg.scene.robot)
     if names is None:
-        raise UmcError(f"{task}: the joints of its robot are unknown, since its cfg spawns no USD file")
+        raise UmcError(
+            f"{task}: the joints of its robot are unknown, since its cfg spawns no USD file; convert its URDF once and "
+            "spawn it by UsdFileCfg(usd_path=...)"
+        )
     found: list[External] = []
     for number, text in enumerate(texts):
         external = read_external(text, number)

@@ -115,7 +115,7 @@ def _let_fail(env_cfg: Any, protocol: Protocol) -> None:
     if any(isinstance(kind, CommandKind) for kind in kinds):
         add_command_faults(env_cfg)
     # a critic sees the truth, and is not asked here
-    groups = [name for name in entries(env_cfg.observations) if name != "critic"]
+    groups = [name for name, group in entries(env_cfg.observations).items() if name != "critic" and group is not None]
     if any(isinstance(kind, ImuKind) for kind in kinds):
         add_imu_sensors(env_cfg, groups=groups)
 

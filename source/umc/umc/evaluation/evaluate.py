@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
-from umc.evaluation.arguments import HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies
+from umc.evaluation.arguments import HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies, of_env
 from umc.evaluation.checkpoints import External, with_detections
 from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
@@ -66,8 +66,7 @@ def evaluate(
         sweep = _read_sweep(options, changes["sweep"])
         if options.healthy and num_policies(options) > 1:
             raise UmcError("--healthy measures one policy; give one --checkpoint or --policy")
-        of_env = [token for token in overrides if token.split(".")[0] not in OWN_SECTIONS]
-        session = prepare(options, of_env, stage=1 if options.healthy else 2)
+        session = prepare(options, of_env(overrides), stage=1 if options.healthy else 2)
         if options.detection:
             session.checkpoints = with_detections(session.checkpoints, options.detection, session.env_cfg)
     if options.plan is not None:
@@ -226,6 +225,13 @@ def _check_grid(sweep: SweepFile, seed: int | None, changes: Mapping[str, Any]) 
     for name, flag in typed.items():
         if sweep.grid is not None and getattr(sweep.grid, name):
             raise UmcError(f"{flag}: sweep {sweep.name} has its own; give sweep.grid.{name}=[...] in its place")
+    for path, value in changes.items():
+        several = path.startswith("settings.") and isinstance(value, list | tuple) and len(value) > 1
+        if sweep.grid is not None and (path == "settings" or several):
+            raise UmcError(
+                f"protocol.{path}: a sweep with a grid repeats one setting; give one value of each of its fields, or "
+                "sweep.grid.seed=[...]"
+            )
 
 
 def _read_sweep(options: argparse.Namespace, changes: Mapping[str, Any]) -> SweepFile | None:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 
 import umc
@@ -24,6 +27,7 @@ from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol, disturbances
 from umc.evaluation.session import AS_EVALUATED, Session, open_session
 from umc.evaluation.study import EnvAssignment, EpisodeBatch, PolicyResult, Study, assignment_of
+from umc.faults import find_kind
 from umc.rl.policy import AGENT_FILE
 from umc.utils import process
 from umc.utils.config import FileModel, validated
@@ -45,6 +49,9 @@ RETRIES = 2
 
 KEY_LENGTH = 24
 """Hexadecimal digits of a part's file name."""
+
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:\w")
+"""How a cfg names a function or class: ``module:name``."""
 
 NOT_SIMULATED = (
     *("cli", "viewer", "kit", "sim2sim", "rendering", "deploy", "diagnosis", "config", "rl/data"),
@@ -284,7 +291,19 @@ class Evaluator:
             "device": device,
             "versions": versions(),
             "code": code_fingerprint(),
+            "others": [*map(package_fingerprint, self._other_packages(env))],
         }
+
+    def _other_packages(self, env: Mapping[str, Any]) -> list[Path]:
+        """Return modules and folders of the packages, other than UMC and Isaac Lab, whose functions are simulated."""
+        words = {*_functions(env), *_functions(dict(gym.spec(self.session.task).kwargs))}
+        words |= {one.external.description.file for one in self.session.checkpoints if isinstance(one, External)}
+        kinds = {kind for scenario in self.protocol.scenarios for kind in self.protocol.scenario(scenario).kinds}
+        words |= {f"{type(find_kind(kind)).__module__}:" for kind in kinds}
+        names = {word.partition(":")[0].partition(".")[0] for word in words if FUNCTION.match(word)}
+        specs = [find_spec(name) for name in sorted(names) if name != umc.__name__ and not name.startswith("isaaclab")]
+        files = [Path(spec.origin) for spec in specs if spec is not None and spec.origin not in (None, "built-in")]
+        return [file.parent if file.name == "__init__.py" else file for file in files]
 
     def _key(self, conditions: Mapping[str, Any], policy: str, batch: int) -> str:
         first = batch * self.batches.num_envs
@@ -325,6 +344,26 @@ def _files(values: Any) -> Iterator[Path]:
         if key in ("usd_path", "file") and isinstance(value, str) and Path(value).is_file():
             yield Path(value)
         yield from _files(value)
+
+
+def _functions(values: Any) -> Iterator[str]:
+    """Yield the names of functions and classes in a cfg, as ``module:name``."""
+    if isinstance(values, str) and FUNCTION.match(values):
+        yield values
+    elif isinstance(values, Mapping):
+        for value in values.values():
+            yield from _functions(value)
+    elif isinstance(values, list | tuple):
+        for value in values:
+            yield from _functions(value)
+
+
+def package_fingerprint(place: Path) -> str:
+    """Return the SHA-256 of the Python sources of a package, or of a single module."""
+    digest = hashlib.sha256()
+    for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def code_fingerprint(package: Path | None = None) -> str:

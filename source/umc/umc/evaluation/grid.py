@@ -59,7 +59,8 @@ def trained_policies(sweep: SweepFile, robot: str, logs: Path) -> list[str]:
 def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     from umc.rl.agents import AGENTS
     from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
-    from umc.utils.naming import LIBRARIES, display_name, experiment_folder, experiment_name
+    from umc.tasks.registry import task_id
+    from umc.utils.naming import LIBRARIES, experiment_folder, experiment_name
 
     if agent not in AGENTS:
         raise UmcError(f"the sweep: {unknown('agent', agent, AGENTS)}")
@@ -71,9 +72,7 @@ def _trained(agent: str, robot: str, logs: Path) -> list[Path]:
     for path in sorted(last, key=lambda path: path.stat().st_mtime_ns):
         newest[checkpoint_info(read_checkpoint(path), path).seed] = path
     if not newest:
-        task = f"UMC-{display_name(robot)}-Stage{stage}"
-        raise UmcError(
-            f"no trained {agent} of {robot} under {logs}; train it with "
-            f"{command_line('train', ['--task', task, '--agent', agent])}, or leave it out with sweep.agents=[...]"
-        )
+        command = command_line("train", ["--task", task_id(robot, stage), "--agent", agent])
+        fix = f"train it with {command}, or leave it out with sweep.agents=[...]"
+        raise UmcError(f"no trained {agent} of {robot} under {logs}; {fix}")
     return [newest[seed] for seed in sorted(newest)]

@@ -153,7 +153,7 @@ class Protocol:
                 "num_joints": self.num_joints,
                 **self.conditions.get(str(scenario), {}),
                 **(
-                    {"joint_names": setting.joints, "num_joints": (len(setting.joints),) * 2}
+                    {"joint_names": setting.joints, "joint_groups": None, "num_joints": (len(setting.joints),) * 2}
                     if setting.joints is not None
                     else {}
                 ),

@@ -162,8 +162,7 @@ class FaultInjector:
             healthy = float(torch.as_tensor(reference).expand(len(self.joint_names))[column])
             if 0.0 < healthy < LARGEST_LIMIT:
                 first = self._drawn(found, column) or TYPICAL_PART * healthy
-                first = min(first, healthy)
-                return SeverityRange(min(LEAST_PART * healthy, first), healthy, first, unit)
+                return SeverityRange(min(LEAST_PART * healthy, first), max(healthy, first), first, unit)
         low, high, usual = _RANGES[kind] if kind in _RANGES else _usual_range(found)
         first = self._drawn(found, column) or usual
         return SeverityRange(min(low, first), max(high, first), first, unit)
@@ -199,7 +198,8 @@ class FaultInjector:
     def _drawn(self, kind: FaultKind, column: int) -> float | None:
         """Return the middle of the task's severities of a joint; None if it draws none."""
         typical = getattr(self._term.source, "typical_severity", None)
-        return None if typical is None else typical(kind.name, column)
+        drawn = None if typical is None else typical(kind.name, column)
+        return None if drawn is None else float(f"{drawn:.6g}")  # a slider shows 0.9, not the float32 beside it
 
     def _column(self, joint: str) -> int:
         if joint not in self.joint_names:

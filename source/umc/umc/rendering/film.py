@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,13 +112,15 @@ class FallDetector:
             setattr(env_cfg.terminations, name, None)
 
     def resolve(self, env: ManagerBasedRLEnv) -> None:
-        """Find the bodies that the terms look at; call it once, when the environment is there."""
+        """Find the bodies that the terms look at, and make those that are classes; call it once, with the env."""
         from isaaclab.managers import SceneEntityCfg
 
         for term in self._terms.values():
             for value in term.params.values():
                 if isinstance(value, SceneEntityCfg):
                     value.resolve(env.scene)
+            if inspect.isclass(term.func):
+                term.func = term.func(cfg=term, env=env)
 
     def fallen(self, env: ManagerBasedRLEnv) -> bool:
         """Return whether training would end the episode of env 0."""

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS, num_policies
 from umc.evaluation.arguments import scenario as scenario_id
 from umc.utils.cli import path, within
-from umc.utils.errors import UmcError
+from umc.utils.config import read_overrides
+from umc.utils.errors import UmcError, shown
 from umc.utils.outputs import require_writable
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ STAGE2_SCENARIO = 2
 
 LONGEST_FILM = 10_000
 """Longest film [env steps]: its pictures are kept in memory until the files are written, 2 GB per policy."""
+
+OF_FLAGS = ("scenarios", "settings", "steps", "radii")
+"""Fields of a protocol that a film does not read."""
 
 VIEWS = ("side", "front")
 """Where the camera stands."""
@@ -52,6 +57,8 @@ class FilmCfg:
     """Env steps per frame: 25 frames per second."""
     file: str | None = None
     """Protocol that has the robot, by name or path; the default without it."""
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What differs from the protocol's file, by dotted path."""
 
     def for_stage(self, stage: int, scenario: ScenarioId | None) -> FilmCfg:
         """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario."""
@@ -64,10 +71,18 @@ class FilmCfg:
             UmcError: If it has no such scenario, or the robot, where ``joint_names`` are given, no such joint.
         """
         from umc.evaluation.protocol import protocol_for
+        from umc.faults.kinds import ImuKind, find_kind
 
-        protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file)
-        if self.joints is not None and not protocol.scenario(self.scenario).kinds:
-            raise UmcError(f"--joints: nothing fails in scenario {self.scenario}; name another by --scenario")
+        protocol = protocol_for(robot, (self.scenario,), seed=seed, name=self.file, overrides=self.changes)
+        if self.joints is not None:
+            kinds = [find_kind(name) for name in protocol.scenario(self.scenario).kinds]
+            if all(isinstance(kind, ImuKind) for kind in kinds):
+                raise UmcError(f"--joints: no joint fails in scenario {self.scenario}; name another by --scenario")
+            unknown = [name for name in self.joints if joint_names is not None and name not in joint_names]
+            if unknown:
+                raise UmcError(f"--joints: no joint {shown(unknown[0])}; it has {', '.join(joint_names or ())}")
+            if len(set(self.joints)) < len(self.joints):
+                raise UmcError("--joints names a joint twice; name each once")
         setting = replace(protocol.settings[0], onset=self.onset, joints=self.joints)
         filmed = replace(protocol, settings=(setting,), steps=self.steps)
         if joint_names is not None:
@@ -90,7 +105,11 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     )
     add("--joints", nargs="+", metavar="JOINT", help="joints that fail; else the protocol draws them")
     add("--onset", type=int, help=f"env step at which the fault begins; default {cfg.onset}")
-    add("--protocol", help="file in config/protocols, or path of one; umc_paper, or any_robot for other robots")
+    add(
+        "--protocol",
+        help="file in config/protocols, or path of one; umc_paper, or any_robot for other robots; "
+        "protocol.severity.rom=0.3 changes it",
+    )
     add("--labels", dest="names", nargs="+", help="names of the policies in the film, in the order of --checkpoint")
     add("--names", nargs="+", help=argparse.SUPPRESS)  # what it was called first
     add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
@@ -99,8 +118,8 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
 
 
-def film_cfg(options: argparse.Namespace) -> FilmCfg:
-    """Read the flags; scenario 8 where none is named. UmcError if a flag makes no sense."""
+def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = ()) -> FilmCfg:
+    """Read the flags and overrides of ``protocol``; scenario 8 where none is named. UmcError if one makes no sense."""
     cfg = QUICK if options.quick else FilmCfg()
     steps = cfg.steps if options.steps is None else options.steps
     within(steps, "--steps", 2, MOST_STEPS)
@@ -109,8 +128,20 @@ def film_cfg(options: argparse.Namespace) -> FilmCfg:
         raise UmcError(f"--onset {onset} has to lie between 1 and {steps - 1}, the last step before the end at {steps}")
     scenario = HEALTHY if options.scenario is None else options.scenario
     joints = None if options.joints is None else tuple(options.joints)
+    changes = read_overrides(overrides, "protocol")
+    if set_by_flags := [key for key in changes if key.split(".")[0] in OF_FLAGS]:
+        raise UmcError(
+            f"protocol.{set_by_flags[0]}: a film has one scenario; give --scenario, --seed, --onset or --steps"
+        )
     return replace(
-        cfg, steps=steps, onset=onset, scenario=scenario, joints=joints, view=options.view, file=options.protocol
+        cfg,
+        steps=steps,
+        onset=onset,
+        scenario=scenario,
+        joints=joints,
+        view=options.view,
+        file=options.protocol,
+        changes=changes,
     )
 
 
@@ -123,7 +154,7 @@ def check_output(options: argparse.Namespace) -> None:
         raise UmcError(f"--labels has {len(options.names)} names for {count} policies; give one for each")
     within(options.steps, "--steps", 2, LONGEST_FILM)
     if options.out is not None:
-        if suffix in FILM_SUFFIXES and options.out.is_dir():
+        if suffix in FILM_SUFFIXES and os.path.isdir(options.out):
             raise UmcError(f"--out {options.out} is a folder; choose another name for the file")
         require_writable(options.out.parent if suffix in FILM_SUFFIXES else options.out, "--out")
     if suffix != ".png":

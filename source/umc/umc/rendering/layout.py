@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
+from umc.rendering.colors import FAULT_COLOR, rgb
 from umc.rendering.writers import Frame
 
 Color = tuple[int, int, int]
@@ -20,8 +20,8 @@ Color = tuple[int, int, int]
 INK, PALE, PAPER = (25, 28, 33), (104, 112, 122), (255, 255, 255)
 """Colors of texts, of texts that matter less, and of the page."""
 
-ALARM, SENSOR = rgb(FAULT_COLOR), rgb(SENSOR_COLOR)
-"""Colors of faults and falls, and of dead sensors."""
+ALARM = rgb(FAULT_COLOR)
+"""Color of faults and falls."""
 
 WALKING, FALLEN, AHEAD = (52, 104, 168), (176, 182, 190), (228, 232, 237)
 """Colors of the time line: robot is up, has fallen, time to come."""
@@ -186,7 +186,8 @@ class _Page:
             right, edge = right - round(1.4 * self.small), top + self.small // 5
             self.draw.rectangle((right, edge, right + self.small, edge + self.small), fill=heading.mark)
         onset = f"{heading.onset * heading.step_dt:.1f} s"
-        joints = ", ".join(name.removesuffix("_joint") for name in take.joints) or "IMU"
+        joints = ", ".join(name.removesuffix("_joint") for name in take.joints)
+        joints = joints or ("IMU" if heading.mark is None else "-")  # no joint where the simulation ended before
         words = (f"failed at {onset}: {joints}" if failing else f"healthy until {onset}") + note
         words = _fit(words, right - 2 * self.margin, self.small)
         self.write((self.margin, top), words, self.small, ALARM if failing else PALE)

@@ -117,9 +117,13 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
         UmcError: If there is no such file, or it is damaged: the CRC of its zip, the SHA-256 of its weights, that of
             ``models.json`` beside it, types, or numbers that are not finite.
     """
+    from umc.rl.external_networks import is_torchscript  # imports torch
+
     path = Path(path)
     if not path.is_file():
         raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
+    if path.suffix == ".onnx" or is_torchscript(path):
+        raise UmcError(f"{path} is a network without its training; give it to --policy, with --task, or the checkpoint")
     verify_published(path)
     data = read_torch(path, "give another one", "checkpoint", device)
     if not isinstance(data, dict) or "actor_state_dict" not in data:
@@ -312,9 +316,12 @@ def interface_differences(checkpoint: Path, info: CheckpointInfo, overrides: Ite
     return sorted({*interface_of(_recorded_overrides(checkpoint, info))} ^ {*interface_of(overrides)})
 
 
-def network_differences(info: CheckpointInfo, overrides: Sequence[str]) -> list[str]:
+def network_differences(checkpoint: Path, info: CheckpointInfo, overrides: Sequence[str]) -> list[str]:
     """Return of :func:`network_overrides` what only a checkpoint's run has, or only another run that starts from it."""
-    tokens = {*info.network_overrides} ^ {*network_overrides([*overrides])}
+    own = info.network_overrides
+    if not own and (checkpoint.parent / RUN_FILE).is_file():  # earlier files do not hold them
+        own = network_overrides(read_record(checkpoint.parent)["overrides"])
+    tokens = {*own} ^ {*network_overrides([*overrides])}
     return sorted(token for token in tokens if not token.startswith(MAY_CHANGE))
 
 

@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import importlib.util
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,13 +197,13 @@ def read_external(text: str, number: int = 0, teacher: bool = False) -> External
         source = _module_file(text.partition(":")[0])
         return ExternalFile(path, PolicyDescription(file=text), text if source is None else sha256(source), GROUP)
     else:
-        path = path / f"{EXPORTED}.onnx" if path.is_dir() else path
+        path = path / f"{EXPORTED}.onnx" if os.path.isdir(path) else path
         description = validated(PolicyDescription, {"file": path.name}, text)
     if path.suffix not in SUFFIXES:
         raise UmcError(
             f"{text} names no policy; give a {', '.join(SUFFIXES)} or .yaml file, or package.module:function"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UmcError(f"no network at {path}; give the path of a TorchScript or ONNX file, or a checkpoint")
     exported = _exported(path)
     if exported is not None and "clip_actions" not in description.model_fields_set:
@@ -302,12 +303,20 @@ def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) 
     group.history_length, group.flatten_history_dim = description.history if description.history > 1 else None, False
     terms = cast("list[TermDescription] | None", description.observations)
     if terms is None:
-        group.history_length = group.history_length or entries(groups.get(GROUP)).get("history_length")
+        own = entries(groups.get(GROUP))
+        if group.history_length is None:
+            group.history_length, group.history_order = own.get("history_length"), own.get("history_order", "term")
         terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
     for number, wanted in enumerate(terms):
         name = wanted.term.rpartition("/")[2]
         setattr(group, f"term_{number}_{name}", _copy_term(env_cfg, external, wanted))
     groups[external.group] = group
+
+
+def is_by_step(external: ExternalFile, group: Any) -> bool:
+    """Return whether a policy reads all terms of a step before those of the next, as it or the task's group says."""
+    own = entries(group).get("history_order") == "time"
+    return external.description.history_order == "step" if external.description.history > 1 else own
 
 
 def _copy_term(env_cfg: Any, external: ExternalFile, wanted: TermDescription) -> ObservationTermCfg:
@@ -499,7 +508,8 @@ class _Columns:
 
     def __init__(self, external: ExternalFile, env: ManagerBasedRLEnv) -> None:
         description, manager = external.description, env.observation_manager
-        self._group, self._by_step = external.group, description.history_order == "step"
+        cfg = entries(cast("Any", manager.cfg))[external.group]
+        self._group, self._by_step = external.group, is_by_step(external, cfg)
         names = list(cast("Any", env.scene["robot"]).joint_names)
         order = description.joints
         if order is not None and sorted(order) != sorted(names):

@@ -134,7 +134,7 @@ class TrainingRunner:
 
     def train(self, max_iterations: int, init_at_random_ep_len: bool = False) -> Path:
         """Train until the run has ``max_iterations`` behind it; return the checkpoint."""
-        done = self.current_learning_iteration
+        done = self._next_iteration = self.current_learning_iteration
         require_iterations_left(done, max_iterations)
         self._total = max_iterations
         self._last_save = time.monotonic()
@@ -149,7 +149,7 @@ class TrainingRunner:
                 # rsl_rl refuses what an env returns, and a distribution its own numbers
                 if isinstance(error, UmcError) or ("NaN" not in str(error) and is_finite(self.alg.save())):
                     raise
-                raise self._divergence(self.current_learning_iteration, str(error)) from error
+                raise self._divergence(self._next_iteration, str(error)) from error
             finally:
                 last = checkpoints_in(folder)[-1:] if folder is not None and folder.is_dir() else []
                 self._delete_timed_saves([path for path in self._timed_saves if path not in last])
@@ -278,6 +278,7 @@ class TrainingRunner:
     def _on_iteration_end(self, iteration: int, stats: IterationStats) -> None:
         if not is_finite([stats.losses, stats.noise]):
             raise self._divergence(iteration, "losses are not finite")
+        self._next_iteration = iteration + 1
         if self._watchdog is not None:
             self._watchdog.heartbeat(stats.seconds)
         # the library's loop itself saves at its interval and at the end, right after this call

@@ -19,7 +19,10 @@ MIDDLE = ("waist", "torso", "trunk", "spine", "neck", "head")
 
 TURNED = re.compile(r"_(?:[A-Za-z]*(?:roll|yaw)|HAA)(?:_joint)?$|^[FRH][LR]_hip_joint$|^torso_joint$")
 """Joints about the forward or the vertical axis: roll, yaw, hip abduction (A1's ``hip``), H1's ``torso``. A mirror
-changes the sign of their angle; pitch joints keep it."""
+changes the sign of their angle."""
+
+KEPT = re.compile(r"_(?:[A-Za-z]*(?:pitch|thigh|calf|knee|ankle|elbow|wheel)|HFE|KFE)(?:_joint)?$")
+"""Joints about the lateral axis, which keep it."""
 
 
 def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]:
@@ -33,6 +36,11 @@ def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]
         if partner not in joint_names:
             raise UmcError(
                 f"joint {name} has no mirror image {partner} among {', '.join(joint_names)}; leave mirror off"
+            )
+        if not TURNED.search(name) and not KEPT.search(name):
+            raise UmcError(
+                f"joint {name}: its name does not say about which axis it turns; the last part of known names is roll, "
+                "pitch, yaw, hip, thigh, calf, knee, ankle, elbow, wheel, HAA, HFE or KFE; leave mirror off"
             )
         columns.append(list(joint_names).index(partner))
         signs.append(-1.0 if TURNED.search(name) else 1.0)

@@ -10,11 +10,11 @@ from typing import Any
 
 from umc.evaluation.checkpoints import External, read_externals
 from umc.mdp.observations import entries
-from umc.rl.external import GROUP, joint_values, read_external
+from umc.rl.external import GROUP, is_by_step, joint_values, read_external
 from umc.rl.external_networks import load_network, require_fits
 from umc.rl.io_descriptor import function_name, observation_terms, require_robot_order, task_figures
 from umc.sim2sim.external import ExternalRobotPolicy
-from umc.tasks.parts import feet_of
+from umc.tasks.parts import foot_names
 from umc.tasks.registry import checked_task
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.description import MEASURABLE
@@ -53,7 +53,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
 def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
     """Describe a task and what a policy of :func:`read_externals` reads of it."""
     external, names = found.external, found.info.joint_names
-    description, figures = external.description, task_figures(env_cfg, names, feet_of(env_cfg))
+    description, figures = external.description, task_figures(env_cfg, names, foot_names(env_cfg))
     group = entries(env_cfg.observations)[external.group]
     described = [term for term in entries(group).values() if hasattr(term, "func")]
     functions = [function_name(term) for term in described]
@@ -96,5 +96,5 @@ def describe_external(found: External, env_cfg: Any) -> ExternalRobotPolicy:
             "observations": {GROUP: terms},
         },
         history=group.history_length or 1,
-        by_step=external.group != GROUP and description.history_order == "step",
+        by_step=is_by_step(external, group),
     )

@@ -113,7 +113,7 @@ def robot_mjcf(robot: str) -> Path:
     path = folder / f"{robot.lower()}.xml"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.xml")))
-        raise UmcError(f"unknown robot {robot}; choose one of {known}")
+        raise UmcError(f"robot {robot} is none of {known}; give its model with --mjcf FILE")
     return path
 
 
@@ -130,7 +130,7 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
     try:
         spec = mujoco.MjSpec.from_file(str(path))
     except ValueError as error:
-        raise UmcError(f"cannot read {path} as MJCF: build it with python -m umc.robots.builder") from error
+        raise UmcError(f"cannot read {path} as MJCF ({shown(str(error))}); build it with umc.robots.builder") from error
     spec.option.timestep = timestep
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
@@ -146,12 +146,14 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
 
 @dataclass(frozen=True)
 class SolverCfg:
-    """Settings of MuJoCo's solver."""
+    """Settings of MuJoCo."""
 
     substeps: int = 1
     """MuJoCo's steps in the time that a torque is held."""
     contact_time: float | None = None
     """Time constant of contacts [s]; MuJoCo's 0.02 if None."""
+    mjcf: Path | None = None
+    """Model of a robot that is none of this package's."""
 
 
 class RobotType:

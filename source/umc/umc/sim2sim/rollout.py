@@ -172,7 +172,8 @@ class Simulation:
         self._noise = SensorNoise(cfg.description) if cfg.noise else None
         self._noisy: list[Callable[..., list[NDArray[np.float64]]]] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
-        self.kind = RobotType(robot_mjcf(cfg.description["trained"]["robot"]), motors, conditions, cfg.solver)
+        mjcf = cfg.solver.mjcf or robot_mjcf(cfg.description["trained"]["robot"])
+        self.kind = RobotType(mjcf, motors, conditions, cfg.solver)
         self.robots = [Robot(self.kind)]
         self.step_dt = motors.physics_dt * motors.decimation
         self.source: PlanSource

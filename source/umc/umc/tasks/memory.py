@@ -75,7 +75,7 @@ def check_memory(
     if there is None or start + count * each <= there:
         return
     fits = max(int((there - start) / each), 0)
-    fix = f"give --num_envs {fits} or fewer" if fits else "end other programs"
+    fix = f"give --num_envs {fits} or fewer (in a recipe: num_envs)" if fits else "end other programs"
     fix += ", or more agent.algorithm.num_mini_batches" if device != "cpu" and samples else ""
     needed = (start + count * each) / 1e9
     has = f"{there / 1e9:,.1f} GB are free" if device == "cpu" else f"the GPU has {there / 1e9:,.1f} GB"

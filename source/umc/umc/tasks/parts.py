@@ -18,8 +18,9 @@ from isaaclab.utils import configclass
 from isaaclab.utils.assets import retrieve_file_path
 
 from umc import mdp
+from umc.mdp.detection import GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.observations import entries
+from umc.mdp.observations import IMU_QUANTITIES, entries
 from umc.robots.names import RobotNames, is_remote, robot_names
 from umc.tasks.bodies import ROBOT, is_missing, matched
 from umc.tasks.offline import make_offline
@@ -218,7 +219,21 @@ def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
         )
     except UmcError as error:
         raise UmcError(f"faults cannot be added to {task}: {error}") from error
-    return ["added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)"]
+    return ["added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)", *_about_terms(env_cfg)]
+
+
+def _about_terms(env_cfg: Any) -> list[str]:
+    """Return a line about which terms of the group ``policy`` sensor faults reach."""
+    reached: dict[str, list[str]] = {"joint sensors": [], "the IMU": [], "none": []}
+    for name, term in entries(entries(env_cfg.observations).get(GROUP) or {}).items():
+        func = getattr(term, "func", None)
+        if func is not None:
+            imu, joint = func in IMU_QUANTITIES, func is mdp.joint_sensor
+            reached["joint sensors" if joint else "the IMU" if imu else "none"].append(name)
+    words = [f"those of {what} {', '.join(names)}" for what, names in reached.items() if names and what != "none"]
+    if others := reached["none"]:
+        words.append(f"none {', '.join(others)}")
+    return [f"sensor faults in group {GROUP}: {'; '.join(words)}"] if words else []
 
 
 def feet_of(env_cfg: Any) -> tuple[str, ...] | None:
@@ -227,6 +242,12 @@ def feet_of(env_cfg: Any) -> tuple[str, ...] | None:
     feet = parts.feet or _own_feet(env_cfg)
     sensor = getattr(env_cfg.scene, parts.contact_sensor, None)
     return tuple(feet) if feet and isinstance(sensor, ContactSensorCfg) else None
+
+
+def foot_names(env_cfg: Any) -> tuple[str, ...] | None:
+    """Return :func:`feet_of` as the names of bodies, where those of the robot are known before a simulation."""
+    feet, names = feet_of(env_cfg), known_names(env_cfg.scene.robot)
+    return feet if feet is None or names is None else tuple(matched(feet, names.bodies, "the feet", "body"))
 
 
 def required_feet(env_cfg: Any) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from umc.rl.model_cfg import (
 )
 from umc.robots.graph import joint_neighbours
 from umc.tasks.device import DEFAULT_DEVICE
+from umc.utils.errors import UmcError
 from umc.utils.naming import experiment_name
 
 CFG_NAME = re.compile(r"(\w+)_stage([12])")
@@ -186,8 +187,13 @@ class RobotAgents:
 
     @property
     def joint_names(self) -> list[str]:
-        """The task's joints in the order of its observations."""
-        return list(self.articulation.joint_ordering)
+        """The task's joints in the order of its observations; UmcError if the robot's cfg does not say it."""
+        names = self.articulation.joint_ordering
+        if not isinstance(names, list | tuple):
+            raise UmcError(
+                f"joint_ordering of {self.robot}'s cfg is {names!r}; set it to the list of the robot's joints"
+            )
+        return list(names)
 
     def cfg(self, name: str) -> UmcPpoRunnerCfg:
         """Return a new cfg by its entry point name, ``<agent>_stage<1|2>``.

@@ -23,6 +23,14 @@ def task_ids() -> list[str]:
     return sorted(task for task in gym.registry if TASK_NAME.fullmatch(task))
 
 
+def task_id(robot: str, stage: int) -> str:
+    """Return the id of a robot's task; :class:`UmcError` if there is none."""
+    found = [task for task in task_ids() if task_parts(task) == (robot, stage)]
+    if not found:
+        raise UmcError(f"UMC has no Stage {stage} task of robot {robot}; it has some of {', '.join(robots())}")
+    return found[0]
+
+
 def robots() -> list[str]:
     """Return the names of all robots that UMC has tasks for, in lower case."""
     return sorted({task_parts(task)[0] for task in task_ids()})

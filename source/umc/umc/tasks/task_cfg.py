@@ -151,6 +151,8 @@ def check_overrides(sections: dict[str, Any], overrides: list[str]) -> None:
             and (isinstance(current, Mapping) or dataclasses.is_dataclass(current))
         ):
             raise UmcError(f"{shown(token)}: {key} cannot be null; set fields of it instead")
+        if value is None and key == "env.ui_window_class_type":
+            continue  # no window
         if "severity" in path and isinstance(value, dict):
             continue  # a distribution in the place of a number: add_faults checks what is in it
         wanted = _wanted(current, value)
@@ -222,7 +224,7 @@ def _is_function(name: Any) -> bool:
 
     try:
         return isinstance(name, str) and callable(string_to_callable(name))
-    except (ValueError, ImportError, AttributeError):
+    except (ValueError, TypeError, ImportError, AttributeError):
         return False
 
 

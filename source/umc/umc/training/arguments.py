@@ -197,8 +197,11 @@ def _check_clips(options: argparse.Namespace) -> None:
         raise UmcError("--video_length and --video_interval need --video; add it, or leave them out")
 
 
-def parse(argv: list[str]) -> TrainRequest:
-    """Check what needs no import of torch; ``plan.add_launcher_options`` completes the request."""
+def parse(argv: list[str], writes: bool = True) -> TrainRequest:
+    """Check what needs no import of torch; ``plan.add_launcher_options`` completes the request.
+
+    The folder of the run has to be writable unless nothing is written (``writes``).
+    """
     from umc.tasks.registry import checked_agent, checked_checkpoint, checked_task  # registers the tasks
 
     parser = Parser(add_help=False, allow_abbrev=False)
@@ -215,9 +218,9 @@ def parse(argv: list[str]) -> TrainRequest:
         if getattr(options, flag) is not None and key in keys:
             raise UmcError(f"--{flag} and {key} are both given; leave one out")
     require_folder_name(options.run_name, "--run_name")
-    if options.run_dir is None:
+    if writes and options.run_dir is None:
         require_writable(options.logs, "--logs")
-    else:
+    elif writes:
         require_writable(options.run_dir, "--run_dir")
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)

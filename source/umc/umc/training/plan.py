@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from umc.rl.checkpoint import (
     checkpoint_info,
     checkpoints_in,
     interface_differences,
+    iterations_of,
     network_differences,
     newest_checkpoint,
     read_checkpoint,
@@ -314,14 +315,20 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
     remarks = [f"resuming {path}", *_continue_ledger(env_cfg)]
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
-    changed = {override_key(token) for token in typed if token not in record.fields["overrides"]}
-    if fixed := [key for key in sorted(changed) if key.startswith(NETWORK) and not key.startswith(NOISE)]:
+    if fixed := fixed_keys(typed, record.fields["overrides"]):
         raise UmcError(f"a resumed run keeps its network: leave out {fixed[0]}, or start a new run with --checkpoint")
-    # a start that died before its first checkpoint has written its overrides, but they have not taken effect
-    pending = record.fields.get("changed") or {}
-    changed |= {*pending["keys"]} if pending.get("from") == path.name else set()
-    record.fields["changed"] = {"from": path.name, "keys": sorted(changed)}
+    # what was changed after this checkpoint is in the record, but not in its optimizer
+    before: dict[str, int] = record.fields.get("changed") or {}
+    changed = {override_key(token) for token in typed if token not in record.fields["overrides"]}
+    changed |= {key for key, iterations in before.items() if iterations >= iterations_of(path)}
+    record.fields["changed"] = before | dict.fromkeys(sorted(changed), iterations_of(path))
     return Plan(request, env_cfg, agent_cfg, device, path, record, remarks, frozenset(changed))
+
+
+def fixed_keys(typed: Iterable[str], before: Collection[str]) -> list[str]:
+    """Return the keys of overrides that a run cannot be resumed with, since it has started without them."""
+    keys = sorted({override_key(token) for token in typed if token not in before})
+    return [key for key in keys if key.startswith(NETWORK) and not key.startswith(NOISE)]
 
 
 def _continue_ledger(env_cfg: Any) -> list[str]:
@@ -475,7 +482,7 @@ def _about_start(path: Path, env_cfg: Any, overrides: Sequence[str], chosen: boo
         lines.append(f"it was trained on {trained} ground, this run walks on {here} ground ({TERRAIN_KEY}={trained})")
     if different := interface_differences(path, info, overrides):
         lines.append(f"only one of its training and this run has {' '.join(different)}: its actions may not fit")
-    if different := network_differences(info, overrides):
+    if different := network_differences(path, info, overrides):
         lines.append(f"only one of its training and this run has {' '.join(different)}: its weights may not fit")
     return lines
 

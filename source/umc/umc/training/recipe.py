@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
 from umc.rl.agents import AGENTS
-from umc.tasks.registry import checked_robot, task_ids
+from umc.tasks.registry import checked_robot, task_id
 from umc.utils.cli import did_you_mean, unknown
 from umc.utils.config import (
     FileModel,
@@ -25,6 +25,7 @@ from umc.utils.config import (
     Seed,
     beside,
     checked_override,
+    config_folder,
     config_names,
     merged_overrides,
     override_key,
@@ -32,7 +33,7 @@ from umc.utils.config import (
     validated,
 )
 from umc.utils.errors import UmcError, shown
-from umc.utils.naming import LIBRARIES, task_parts
+from umc.utils.naming import LIBRARIES
 
 FAMILIES = ("cpu", "paper")
 """Files with the recipes of all robots and agents: ``cpu.yaml`` holds every ``<robot>_<agent>_cpu``."""
@@ -251,7 +252,7 @@ class Recipe(Section):
             stage=stage,
             number=number,
             name=str(number if section.name is None else section.name),
-            task=next(task for task in task_ids() if task_parts(task) == (self.robot, stage)),
+            task=task_id(self.robot, stage),
             agent=agent,
             iterations=section.iterations,
             seed=self.seed if section.seed is None else section.seed,
@@ -262,6 +263,11 @@ class Recipe(Section):
             iterations_before=before.last_iteration if before is not None and resumes else 0,
             teacher=teacher,
         )
+
+    @property
+    def engine(self) -> list[str]:
+        """Preset of the engine that the last phase is trained on, in a list; empty if that is the default."""
+        return [token for token in self.phases[-1].overrides if token.startswith("physics=")]
 
     def fingerprint(self, upto: int) -> str:
         """Return a digest of what decides the outcome of the first ``upto`` phases; their names do not."""
@@ -300,7 +306,7 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
     inside = (*inside, name)
     if path.suffix in (".yaml", ".yml") and path.is_file():
         own = read_config_file("recipe", text)
-    elif text != name and path.parent.name != "recipes":  # where those of the package would lie
+    elif text != name and path.parent.resolve() != Path(str(config_folder("recipe"))).resolve():
         raise UmcError(f"no recipe file {shown(text)}; correct the path, or give the name {name} for the package's own")
     else:
         own = _packaged_recipe(name, text, inside)

@@ -8,7 +8,7 @@ import argparse
 import math
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,7 +27,7 @@ from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.arguments import parse
-from umc.training.recipe import Phase, Recipe, Source, Teacher, read_recipe
+from umc.training.recipe import BEFORE, Phase, Recipe, Source, Teacher, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, validated
 from umc.utils.console import duration, quiet, timed
@@ -96,10 +96,11 @@ def run_recipe(argv: list[str], check: Callable[[Recipe], None] = lambda _: None
     options = _options(argv)
     with timed("checking the recipe"), quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
-        check_recipe(recipe, runs=not options.show)
-        check(recipe)
-    again = [token for token in argv if token != "--restart"]  # which would start over
-    run = RecipeRun(recipe, options.logs, command_line("train", again), restart=options.restart, trust=options.trust)
+        again = [token for token in argv if token != "--restart"]  # which would start over
+        run = RecipeRun(recipe, options.logs, command_line("train", again), options.restart, options.trust)
+        check_recipe(recipe, () if options.show else run.left)
+        if not options.show:
+            check(recipe)
     if options.show:
         run.shows = True
         for number, phase in enumerate(recipe.phases):
@@ -141,28 +142,32 @@ def _options(argv: list[str]) -> argparse.Namespace:
     return options
 
 
-def check_recipe(recipe: Recipe, runs: bool = True) -> None:
+def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
     """Resolve every phase without a simulator, so that no mistake shows up hours later; raise UmcError for one.
 
-    This machine has to be able to run it, unless it is only shown (``runs``).
+    This machine has to be able to run the phases of the numbers ``left``, without them all.
     """
     from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import add_launcher_options, check_cfgs, check_run, new_cfgs
+    from umc.training.plan import add_launcher_options, check_cfgs, check_run, fixed_keys, new_cfgs
 
     device = pick_device(recipe.device)
-    for phase in recipe.phases:
+    for number, phase in enumerate(recipe.phases):
         try:
             agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
             sizes = as_flags(max_iterations=phase.last_iteration, num_envs=phase.num_envs, device=recipe.device)
             argv = [*as_flags(task=phase.task, agent=agent), *sizes, *phase.overrides]
-            request = parse(argv)
+            request = parse(argv, writes=False)
             add_launcher_options(request, argv)
             env_cfg, agent_cfg, _ = new_cfgs(request, device)
-            if runs:
+            if left is None or number in left:
                 check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
             else:
                 check_cfgs(env_cfg, agent_cfg)
+            if phase.resumes and (fixed := fixed_keys(phase.overrides, recipe.phases[number - 1].overrides)):
+                raise UmcError(
+                    f"it resumes the phase before it and keeps its {fixed[0]}; leave that out, or add 'from: {BEFORE}'"
+                )
             add_curriculum(env_cfg, agent_cfg, spec)
             if phase.teacher is not None and recipe.library != LIBRARIES[0]:
                 raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")
@@ -192,6 +197,11 @@ class RecipeRun:
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             raise UmcError(f"{path} is of another version of umc; {fix}")
         return validated(RecipeState, state, f"{path} is damaged ({fix})")
+
+    @property
+    def left(self) -> list[int]:
+        """Numbers of the phases that are not done, from 0."""
+        return [number for number in range(len(self.recipe.phases)) if not self._done(number)]
 
     def train(self) -> None:
         """Train what is not done yet; a phase whose simulation hung is resumed at once, any other failure is raised."""
@@ -343,7 +353,11 @@ class RecipeRun:
     def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         if not self.shows:
-            other._check_done()
+            try:
+                other._check_done()
+            except UmcError as error:
+                first = command_line("train", ["--recipe", other.recipe.name, "--restart"])
+                raise UmcError(f"{phase.title} needs Stage {stage} of another recipe ({first}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
             if self.shows:
@@ -444,5 +458,4 @@ class RecipeRun:
         """Return the arguments of ``evaluate.py`` for the policy, on the engine that it was trained on."""
         wanted = self.recipe.evaluation
         flags = as_flags(checkpoint=self.checkpoint, num_envs=wanted.num_envs, device=self.recipe.device)
-        presets = [token for token in self.recipe.phases[-1].overrides if token.startswith("physics=")]
-        return [*flags, *presets, *wanted.overrides]
+        return [*flags, *self.recipe.engine, *wanted.overrides]

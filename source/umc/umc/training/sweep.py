@@ -44,7 +44,7 @@ from umc.utils.naming import (
 )
 from umc.utils.outputs import require_writable
 from umc.utils.process import command_line, lock_folder
-from umc.utils.provenance import FINISHED, LINE_EVERY_S, RUN_FILE, read_progress, read_record
+from umc.utils.provenance import FINISHED, LINE_EVERY_S, PROGRESS_FILE, RUN_FILE, read_progress, read_record
 
 TABLE = "table.md"
 STATE = "sweep.json"
@@ -202,9 +202,10 @@ def check_trainings(trainings: Sequence[Training]) -> None:
         if any(override_key(token) == SIZE_KEYS["seed"] for token in request.overrides):
             raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")
         env_cfg, agent_cfg, _ = new_cfgs(request, device)
-        if training.options.ray is None:
+        # other machines run it, or nothing does
+        if training.options.ray is None and not training.done:
             check_run(request, env_cfg, agent_cfg, device, imitates=request.teacher is not None)
-        else:  # other machines run it
+        else:
             check_cfgs(env_cfg, agent_cfg)
         if request.checkpoint is not None:
             require_usable(request, request.checkpoint)
@@ -328,6 +329,7 @@ class Sweep:
             self.waiting.remove(training)
             verb = "resuming" if training.last_checkpoint else "starting"
             print(f"{verb} {training.label}", flush=True)
+            (training.folder / PROGRESS_FILE).unlink(missing_ok=True)  # of an earlier start
             log = self.folder / f"{training.key}.log"
             job = executor.Job((*process.UMC, "train", *training.arguments()), log=log)
             self.running[slot] = (training, self.workers.start(job, slot), time.monotonic())

@@ -165,8 +165,10 @@ class MessageGuard:
         self._handle = websock._handle_incoming_message
         websock._handle_incoming_message = self.handle
         websock.on_client_connect(_guard_camera)
-        for client in server.get_clients().values():  # pages that were open before
+        # pages that were open before, and those that were connecting
+        for client in server.get_clients().values():
             _guard_camera(client._websock_connection)
+        server.on_client_connect(lambda client: _guard_camera(client._websock_connection))
 
     async def handle(self, client_id: int, message: Any) -> None:
         """Handle a message of a page."""

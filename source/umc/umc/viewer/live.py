@@ -64,15 +64,17 @@ def is_live(options: argparse.Namespace) -> bool:
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
     from umc.evaluation.conditions import on_tracks
+    from umc.evaluation.protocol import protocol_for
     from umc.faults import SCENARIOS
+    from umc.tasks.registry import task_id
     from umc.utils.console import quiet, timed
-    from umc.utils.naming import display_name, robot_and_stage
+    from umc.utils.naming import robot_and_stage
 
     with timed("reading policy and task"), quiet():
         if num_policies(options):
             session = prepare(options, overrides)
         else:
-            own = None if options.robot is None else f"UMC-{display_name(options.robot.lower())}-Stage1"
+            own = None if options.robot is None else task_id(options.robot.lower(), 1)
             session = without_policy(options, overrides, options.task or own or STANDING_TASK)
             line = f"no --checkpoint: the robot of {session.task} holds its default pose"
             session.remarks = (f"{line}; --checkpoint pretrained lets one walk", *session.remarks)
@@ -83,9 +85,12 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         cfg = replace(cfg, steps=LIVE_STEPS)
     # a cell for each button of the page, and for the scenario at the start
     scenarios = tuple(dict.fromkeys((*SCENARIOS, cfg.scenario)))
-    joint_names = session.info.joint_names if session.checkpoints else None
-    protocol = cfg.protocol(robot_and_stage(session.task)[0], options.seed, joint_names)
-    protocol = replace(protocol, scenarios=scenarios)
+    robot, joint_names = robot_and_stage(session.task)[0], session.info.joint_names if session.checkpoints else None
+    protocol = cfg.protocol(robot, options.seed, joint_names)
+    # those of the paper need severities that a protocol of other scenarios may lack
+    protocol = replace(protocol, scenarios=scenarios, severity={**protocol_for(robot).severity, **protocol.severity})
+    if joint_names is not None:
+        protocol.check_faults(joint_names)
     _configure(session, protocol)
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
