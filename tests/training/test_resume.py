@@ -178,7 +178,7 @@ def test_a_change_takes_effect_although_the_start_that_made_it_died_before_its_f
     shutil.copy(folder / "model_76.pt", folder / "model_77.pt")  # it goes on, and comes to a checkpoint
     assert not planned(*A1, "--resume", "--max_iterations", "79", change).changed
     from_before = ["--resume", "--checkpoint", str(folder / "model_76.pt"), "--max_iterations", "79"]
-    assert planned("--task", "UMC-A1-Stage2", *from_before, change).changed == first.changed
+    assert planned(*A1, *from_before, change).changed == first.changed
 
 
 def test_a_run_in_which_another_process_trains_is_refused_by_name_until_that_process_dies(monkeypatch, capfd):

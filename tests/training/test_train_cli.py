@@ -124,7 +124,7 @@ def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: gpu)
     argv = [*STAGE1[:2], "--agent", "transformer"]
     with pytest.raises(
-        UmcError, match=r"7400 envs .* the GPU has 8.0 GB; give --num_envs \d+ or fewer, or more agent\.alg"
+        UmcError, match=r"GPU has 8.0 GB; give --num_envs \d+ or fewer \(in a recipe: num_envs\), or more agent\.alg"
     ):
         planned(*argv)
     planned(*argv, "agent.algorithm.num_mini_batches=48")

@@ -167,14 +167,14 @@ def _check(options: argparse.Namespace, robot: str) -> None:
 
 def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.gait import GAIT
-    from umc.evaluation.protocol import Setting, protocol_for
+    from umc.evaluation.protocol import GAIT_READS, Setting, protocol_for
     from umc.evaluation.report import gait_report, gait_table
     from umc.sim2sim.study import about, measure_gait, protocol_rollout
 
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
     paper = protocol_for(options.robot, [HEALTHY], name=options.protocol, overrides=options.changes)
-    paper.check_gait(options.changes)
+    paper.check_gait(options.changes, GAIT_READS[:-1])  # there is no table of loads
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
     cfg = replace(cfg, clamp=options.clamp)

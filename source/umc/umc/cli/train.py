@@ -20,8 +20,11 @@ def main(argv: list[str]) -> int:
     return train.main(argv, check_evaluation)
 
 
-def check_evaluation(recipe: Recipe) -> None:
-    """Raise UmcError for an ``evaluation`` that ``umc evaluate`` would refuse after the last phase."""
+def check_evaluation(recipe: Recipe, runs: bool) -> None:
+    """Raise UmcError for an ``evaluation`` that ``umc evaluate`` would refuse after the last phase.
+
+    The machine has to have the engine if it is to run it (``runs``).
+    """
     from umc.cli.evaluate import add_arguments
     from umc.evaluation.arguments import parse
     from umc.evaluation.protocol import protocol_for
@@ -37,7 +40,8 @@ def check_evaluation(recipe: Recipe) -> None:
         options, overrides = parse([*flags, *wanted.overrides], add_arguments, ("protocol",))
         of_env = [token for token in overrides if token.split(".")[0] not in ("protocol", FIELD)]
         task = task_id(recipe.robot, 2)
-        names = robot_names(without_policy(options, [*recipe.engine, *of_env], task).env_cfg.scene.robot)
+        session = without_policy(options, [*recipe.engine, *of_env], task, launches=runs)
+        names = robot_names(session.env_cfg.scene.robot)
         protocol = protocol_for(recipe.robot, overrides=read_overrides(overrides, "protocol"))
         if wanted.num_envs is not None:
             protocol.check_envs(wanted.num_envs)

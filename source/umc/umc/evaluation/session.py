@@ -100,15 +100,18 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     return Session(options, checkpoints, task, env_cfg, device, remarks, tuple(repeated), typed_device)
 
 
-def without_policy(options: argparse.Namespace, overrides: Sequence[str], task: str | None) -> Session:
-    """Resolve a task in which no policy walks; UmcError if it is unknown."""
+def without_policy(
+    options: argparse.Namespace, overrides: Sequence[str], task: str | None, launches: bool = True
+) -> Session:
+    """Resolve a task in which no policy walks; UmcError if it is unknown, or cannot be launched here though it is."""
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(task)
     device = options.device = pick_device(options.device)
     engine, remarks = engine_override((), overrides, device)
     env_cfg, _ = resolve_cfgs(task, None, [*engine, *overrides])
-    check_launch(env_cfg, options)
+    if launches:
+        check_launch(env_cfg, options)
     env_cfg.sim.device = device
     return Session(options, (), task, env_cfg, device, tuple(remarks))
 

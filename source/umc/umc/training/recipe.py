@@ -50,6 +50,9 @@ MINI_BATCHES, DEFAULT_MINI_BATCHES = "agent.algorithm.num_mini_batches", 4
 ITERATION_KEYS = ("agent.curriculum_iterations", "agent.severity_iterations")
 """Overrides that count iterations."""
 
+PACKAGED = Path("config", "recipes")
+"""Where the package's recipes lie in the repository."""
+
 BEFORE = "before"
 """``from`` of a phase that loads only the weights of the previous one."""
 
@@ -304,9 +307,10 @@ def _inherited(text: str, inside: tuple[str, ...] = ()) -> tuple[str, dict[str, 
     if name in inside:
         raise UmcError(f"recipe {name} extends itself; take it out of 'extends', or save your file under another name")
     inside = (*inside, name)
+    packaged = [folder.resolve() for folder in (PACKAGED, Path(str(config_folder("recipe"))))]
     if path.suffix in (".yaml", ".yml") and path.is_file():
         own = read_config_file("recipe", text)
-    elif text != name and path.parent.resolve() != Path(str(config_folder("recipe"))).resolve():
+    elif text != name and path.parent.resolve() not in packaged:
         raise UmcError(f"no recipe file {shown(text)}; correct the path, or give the name {name} for the package's own")
     else:
         own = _packaged_recipe(name, text, inside)

@@ -91,16 +91,18 @@ class RecipeState(FileModel):
     phases: list[PhaseState]
 
 
-def run_recipe(argv: list[str], check: Callable[[Recipe], None] = lambda _: None) -> int:
-    """Run a recipe from start to finish, or resume it; ``check`` gets it before anything is trained."""
+def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *_: None) -> int:
+    """Run a recipe from start to finish, or resume it.
+
+    Before anything is trained, ``check`` gets it, and whether this machine is to run it.
+    """
     options = _options(argv)
     with timed("checking the recipe"), quiet():
         recipe = read_recipe(options.recipe, options.seed, options.device)
         again = [token for token in argv if token != "--restart"]  # which would start over
         run = RecipeRun(recipe, options.logs, command_line("train", again), options.restart, options.trust)
         check_recipe(recipe, () if options.show else run.left)
-        if not options.show:
-            check(recipe)
+        check(recipe, not options.show)
     if options.show:
         run.shows = True
         for number, phase in enumerate(recipe.phases):

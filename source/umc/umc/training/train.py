@@ -50,7 +50,7 @@ STOP_MESSAGE = "stopped; what was not saved yet is lost"
 """Printed after Ctrl-C and SIGTERM."""
 
 
-def main(argv: list[str], check: Callable[[Recipe], None]) -> int:
+def main(argv: list[str], check: Callable[[Recipe, bool], None]) -> int:
     """Run the command ``umc train``, with a further ``check`` of a recipe; return its exit status."""
     end_with_parent()
     if asks_for_help(argv):

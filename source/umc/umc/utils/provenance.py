@@ -129,13 +129,6 @@ def new_record(folder: Path, task: str, agent: str, **fields: Any) -> RunRecord:
     return RunRecord(folder, {**manifest, "agent": agent, **fields})
 
 
-class _Changed(OpenFile):
-    """What a start has changed, in effect from its first checkpoint on."""
-
-    from_: str = Field(alias="from")
-    keys: list[str]
-
-
 class _Record(OpenFile):
     """Fields of ``run.json`` that are read; others are kept, since this file is also Isaac Lab's manifest."""
 
@@ -155,7 +148,8 @@ class _Record(OpenFile):
     fault_curriculum: list[list[int | list[float]]] = []
     teacher: dict[str, Any] | None = None
     result: dict[str, Any] | None = None
-    changed: _Changed | None = None
+    changed: dict[str, int] | None = None
+    """Iterations of the checkpoint from which starts on an override is in effect, by its key."""
 
 
 def read_record(folder: Path, fix: str = "restore it, or give another run") -> dict[str, Any]:
