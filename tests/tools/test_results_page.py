@@ -20,6 +20,7 @@ from umc.evaluation.metrics import Outcome
 from umc.evaluation.study import load_study, save_study
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.pretrained import MODELS, pretrained_folder
+from umc.utils.config import read_yaml
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -471,3 +472,12 @@ def test_what_is_no_diagnosis_is_not_kept(tmp_path):
         without_oracle.keep(tmp_path / "kept", None, tmp_path / "study.pt")
     with pytest.raises(UmcError, match="nothing to keep; give --diagnosis, --study or both"):
         without_oracle.main(["--robot", "a1"])
+
+
+def test_the_committed_page_has_the_explanations_of_its_notes():
+    def texts(value):
+        return [text for one in value.values() for text in texts(one)] if isinstance(value, dict) else [value]
+
+    page = " ".join((Path(__file__).parents[2] / "docs" / "results.md").read_text().split())
+    for text in texts(read_yaml(results.NOTES.read_text(), "notes")):
+        assert " ".join(text.split()) in page, text
