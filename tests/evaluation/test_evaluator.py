@@ -27,7 +27,7 @@ from umc.cli import evaluate as command
 from umc.cli.main import main
 from umc.evaluation.arguments import parse
 from umc.evaluation.checkpoints import with_detections
-from umc.evaluation.evaluate import _default_folder, measure_gait, simulate_plan, worker_arguments
+from umc.evaluation.evaluate import _default_folder, choose_protocol, measure_gait, simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import open_session, prepare
@@ -354,6 +354,22 @@ def test_the_bar_of_a_share_has_its_batches_alone(session, tmp_path, monkeypatch
     monkeypatch.setattr("umc.utils.console.progress_bar", bar)
     evaluator.simulate(evaluator.missing((1, 4)))
     assert (bar.call_args.args, bar.call_args.kwargs) == ((PROTOCOL.steps, "evaluating"), {})  # one of four batches
+
+
+def test_a_quick_sweep_is_one_batch(session, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr("umc.evaluation.evaluate._simulate_missing", lambda one, *_: found.append(one.batches.count))
+    argv = ["--checkpoint", str(session.checkpoint), "--device", "cpu", "--out", str(tmp_path), "--share", "1/2"]
+    assert main(["evaluate", *argv, "--sweep", "severity_joint_onset", "--quick"]) == 0
+    assert found == [1]
+
+
+def test_a_protocol_on_flat_ground_has_no_terrain_seeds(session):
+    for ground in ("perlin", "flat"):
+        protocol = choose_protocol(
+            prepared("--checkpoint", session.checkpoint, f"env.scene.terrain={ground}"), None, {}
+        )
+        assert (protocol == protocol.without_track()) == (ground == "flat")
 
 
 def test_a_folder_into_which_another_process_evaluates_is_refused_by_name(session, tmp_path, monkeypatch, capsys):

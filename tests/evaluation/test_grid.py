@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from fresh_policy import write_fresh
+from umc.evaluation.evaluate import _check_grid
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.protocol import protocol_for
 from umc.faults import FaultCases, JointLimits
@@ -57,6 +58,12 @@ def test_a_grid_keeps_the_severity_of_the_first_setting():
         read_sweep_file("joints", {}), protocol_for("a1", overrides={"settings": settings}), A1_JOINTS
     )
     assert [setting.severity for setting in protocol.settings] == [{"rom": 0.4}] * 12
+
+
+def test_settings_that_a_grid_lacks_may_be_typed():
+    _check_grid(read_sweep_file("severity", {}), 7, {"settings.onset": [75]})
+    with pytest.raises(UmcError, match=r"--seed: sweep severity has its own; give sweep.grid.seed"):
+        _check_grid(read_sweep_file("severity", {"grid.seed": [3]}), 7, {})
 
 
 @pytest.mark.parametrize("name", config_names("sweep"))

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 import pytest
-from umc.evaluation.arguments import overrides_first
+from umc.evaluation.arguments import overrides_first, parse
 from umc.evaluation.labels import groups_of, labels_of
 from umc.rl.checkpoint import CheckpointInfo
 from umc.utils.errors import UmcError
@@ -47,6 +47,11 @@ def test_a_label_may_look_like_an_override_without_a_section():
     words = ["--labels", "lr=1e-3", "lr=1e-4", "presets=perlin", "env.decimation=4"]
     assert overrides_first(words) == [*words[3:], *words[:3]]
     assert overrides_first(["--checkpoint", "a.pt", "episodes=9"])[0] == "episodes=9"  # which is refused by its name
+
+
+def test_which_joints_fail_may_be_typed():
+    token = "env.events.faults.params.asset_cfg.joint_names=['.*_hip_joint']"
+    assert parse([token], lambda _: None)[1] == [token]
 
 
 def test_groups_are_recipes():

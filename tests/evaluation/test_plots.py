@@ -136,5 +136,9 @@ def test_the_sweep_goes_from_the_hardest_to_the_mildest(study, parts):
     assert first < second < third  # side by side, and each on its interval
     bars = [segment[0, 0] for bars in figure.axes[1].collections for segment in bars.get_segments()]
     assert bars == [x for line in lines for x in line.get_xdata()]
+    ends = [segment[:, 1] for bars in figure.axes[1].collections for segment in bars.get_segments()]
+    around = list(zip(ends, (y for line in lines for y in line.get_ydata()), strict=True))
+    assert all(low <= y <= high for (low, high), y in around)
+    assert any(low < y < high for (low, high), y in around)
     assert lines[0].get_ydata()[0] > lines[0].get_ydata()[-1]  # weaker motors fall more
     assert "[N*m]" in figure.axes[1].get_xlabel()

@@ -115,13 +115,13 @@ def test_the_typical_severity_of_a_joint_is_the_middle_of_its_range():
     assert [schedule.typical_severity("effort", joint) for joint in range(6)] == [None, 4.0, 9.0, 9.0, 9.0, 9.0]
     assert schedule.typical_severity("noise", 1) is None
     own = [
-        {"scenario": "normal", "severity": {"effort": 5.0}},  # which nothing draws
+        {"scenario": "normal", "severity": {"effort": 5.0, "velocity": 3.0}},  # which nothing draws
         {"scenario": "bias", "severity": {"bias": 0.1}},
         {"scenario": "dead+effort", "severity": {"bias": 0.4, "effort": 6.0}},
     ]
     cases = FaultCases(JOINTS, own, 3)
-    typical = [cases.typical_severity(kind, 1) for kind in ("bias", "effort", "rom")]
-    assert typical == [pytest.approx(0.1), 6.0, None]
+    typical = [cases.typical_severity(kind, 1) for kind in ("bias", "effort", "velocity", "rom")]
+    assert typical == [pytest.approx(0.1), 6.0, 3.0, None]
 
 
 SEVERITY = {"rom": 0.1, "effort": 8.0, "velocity": 3.0}

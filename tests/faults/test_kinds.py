@@ -160,7 +160,7 @@ def test_the_severity_of_an_imu_fault_of_ones_own_may_be_negative(monkeypatch):
         name, unit, default, min_severity = "imu_scale", "[-]", -0.5, -1.0
 
         def read(self, signal, context):
-            return torch.where(context.on, signal * (1.0 + context.severity), signal)
+            return signal * (1.0 + context.severity)  # 0 for a robot without the fault
 
     monkeypatch.setitem(KINDS, "imu_scale", Scale())
     true = TURN + 0.001 * torch.arange(1, 61)[:, None, None]

@@ -232,6 +232,9 @@ def test_a_joint_without_a_limit_has_the_full_severity_at_every_level(none):
     drawn.set_level(0.25)
     severity = drawn.draw(torch.tensor([0]), torch.tensor([0])).severity[0, 0, 0]
     assert severity.tolist() == [5.0] + [20.0 - 0.25 * 15.0] * 11
+    alone = {"num_joints": (1, 1), "joint_names": ["FL_hip_joint"]}  # the limits of joints that never fail do not help
+    with pytest.raises(UmcError, match="none of effort has a mild form"):
+        schedule(scenario="effort", **alone, nominal=replace(NOMINAL, effort=efforts)).set_level(0.25)
     with pytest.raises(UmcError, match="none of effort has a mild form"):
         schedule(scenario="effort", nominal=replace(NOMINAL, effort=efforts.fill_(none))).set_level(0.25)
 
@@ -259,6 +262,7 @@ def test_ratios_can_change_and_only_to_known_scenarios():
         ("effort", {"fraction": 0.25}, {"effort": 3.4e38}),
         ("rom", 0.3, {"upper": float("inf"), "lower": float("-inf")}),  # a wheel
         ("rom", 0.3, {"lower": float("-inf")}),  # one limit: there is no range to take a share of
+        ("rom", 0.3, {"upper": float("inf")}),
     ],
 )
 def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, severity, limits):
@@ -304,6 +308,7 @@ def test_a_fault_that_would_have_no_effect_for_want_of_a_limit_is_refused(kind, 
         ({"joint_groups": {}}, "joint_groups {} must be a mapping of names to joints"),
         ({"joint_groups": ["FL_.*"]}, "must be a mapping of names to joints"),
         ({"joint_groups": {"FL": "FL_.*"}}, "joint_groups: 'FL' must list names or patterns"),
+        ({"joint_groups": {"FL": []}}, "joint_groups: 'FL' must list names or patterns"),
         ({"joint_groups": {"FL": ["tail"]}}, "joint_groups: 'FL': no joint is named tail"),
         # values of the wrong kind
         ({"severity": 3}, "severity 3 must be a mapping"),

@@ -56,8 +56,11 @@ def an_export():
 
 
 def test_the_export_is_valid(folder):
-    (folder / "policy.json").write_text(json.dumps(an_export()))
-    assert read_description(folder / "policy.json")["format"] == 3
+    content = an_export()
+    for _ in range(2):
+        (folder / "policy.json").write_text(json.dumps(content))
+        assert read_description(folder / "policy.json")["format"] == 3
+        content["trained"].pop("network_overrides", None)  # UMC 0.1 wrote none
 
 
 @given(content=bad_files(an_export()))

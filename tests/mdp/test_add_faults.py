@@ -467,9 +467,12 @@ def test_an_event_that_is_none_does_not_replace_the_faults():
 
 
 def test_unknown_groups_of_the_imu_are_refused():
+    cfg = go2()
+    cfg.observations.critic = None
     for groups, words in (
         (("policy", "critc"), "no observation group 'critc'; it has policy"),
+        (("policy", "critic"), "no observation group 'critic'; it has policy"),
         ("policy", "must list"),
     ):
         with pytest.raises(UmcError, match=words):
-            mdp.add_imu_sensors(go2(), groups=groups)
+            mdp.add_imu_sensors(cfg, groups=groups)

@@ -77,7 +77,7 @@ def test_an_invalid_curriculum_is_refused():
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])
     with pytest.raises(UmcError, match="a first and a later last env step"):
         Training(level_ramp=(200, 200))
-    for ramp in (5000, [5000], "late"):
+    for ramp in (5000, [5000], "late", (-100, 200)):
         with pytest.raises(UmcError, match="a first and a later last env step"):
             Training(level_ramp=ramp)
     for stages in ([5000], [(0, 1, 2)], {0: (1, 0, 0, 0)}, [("soon", (1, 0, 0, 0))]):

@@ -12,10 +12,11 @@ from umc.mdp import FaultInjector
 from umc.utils.errors import UmcError
 
 
-def injector(reach=1.0, effort=20.0, injected=None):
+def injector(reach=(1.0, 1.0), effort=20.0, injected=None):
     """The injector of a robot of two joints with such limits [rad, N*m]; it tells what has been injected."""
     schedule = FaultSchedule(["a", "b"], scenario="normal", num_joints=(1, 2))
-    nominal = JointLimits(*(torch.full((2,), value) for value in (-reach, reach, effort, 10.0)))
+    most = torch.tensor(reach)
+    nominal = JointLimits(-most, most, *(torch.full((2,), value) for value in (effort, 10.0)))
     term = SimpleNamespace(
         prepare_limits=lambda: None,
         state=FaultState(schedule, 1),
@@ -66,23 +67,23 @@ def test_a_joint_without_a_torque_limit_gets_severities_that_a_motor_has():
 
 def test_a_fault_that_would_have_no_effect_on_the_joint_is_refused():
     injected = []
-    wheel, knee = injector(torch.inf, injected=injected), injector(injected=injected)
+    one = injector((torch.inf, 1.0), injected=injected)  # a wheel and a knee
     with pytest.raises(UmcError, match="rom would have no effect on a, which has no limit") as error:
-        wheel.inject(0, "a", "rom", 0.3)
+        one.inject(0, "a", "rom", 0.3)
     assert "\n" not in str(error.value)
     assert not injected
-    wheel.inject(0, "a", "rom", 1.0)  # the whole range
-    wheel.inject(0, "a", "locked")
-    knee.inject(0, "b", "rom", 0.3)
+    one.inject(0, "a", "rom", 1.0)  # the whole range
+    one.inject(0, "a", "locked")
+    one.inject(0, "b", "rom", 0.3)
     assert [fault[1:4] for fault in injected] == [(0, "rom", 1.0), (0, "locked", 0.0), (1, "rom", 0.3)]
 
 
 def test_the_range_that_is_offered_holds_the_severity_of_the_task():
-    severity = {"braking": 21.0, "bias": 0.8, "effort": 0.2}
-    schedule = FaultSchedule(["a", "b"], scenario="braking+bias+effort", severity=severity, num_joints=(1, 2))
+    severity = {"braking": 21.0, "bias": 0.8, "noise": 0.001, "effort": 0.1}
+    schedule = FaultSchedule(["a", "b"], scenario="braking+bias+noise+effort", severity=severity, num_joints=(1, 2))
     one = injector()
     one._term.source = schedule
-    for kind, typical in (("braking", 21.0), ("bias", 0.8), ("effort", 0.2)):
+    for kind, typical in severity.items():
         found = one.severity_range("a", kind)
         assert found.initial == pytest.approx(typical)
         assert found.low <= found.initial <= found.high

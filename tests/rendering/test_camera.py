@@ -41,9 +41,11 @@ def rounded(color):
 
 def test_a_fault_between_the_joints_of_an_ankle_is_seen_on_the_foot_and_red_wins():
     faults = {"left_ankle_pitch_joint": "effort", "left_ankle_roll_joint": "dead", "left_knee_joint": "dead"}
-    others = {"right_knee_joint": "delayed", "right_ankle_roll_joint": "imu_dead"}  # the IMU's is no joint's
+    others = {"right_ankle_pitch_joint": "delayed", "right_ankle_roll_joint": "dead", "right_knee_joint": "delayed"}
+    others |= {"right_hip_yaw_joint": "imu_dead"}  # the IMU's is no joint's
     links, model = painted(faults | others)
-    right = {KNEE.replace("left", "right"): rounded(COMMAND_COLOR)}
+    right = {CROSS: COMMAND_COLOR, FOOT: SENSOR_COLOR, KNEE: COMMAND_COLOR}
+    right = {name.replace("left", "right"): rounded(color) for name, color in right.items()}
     assert links == {CROSS: rounded(FAULT_COLOR), FOOT: rounded(FAULT_COLOR), KNEE: rounded(SENSOR_COLOR)} | right
     smooth_meshes(model)
     meshes = [mesh for mesh in model.shape_source if isinstance(mesh, newton.Mesh)]

@@ -116,6 +116,7 @@ def test_the_legend_has_the_color_that_joints_get():
         ("imu_drift",): None,
         ("imu_drift", "dead"): rgb(SENSOR_COLOR),
         ("dropped",): rgb(COMMAND_COLOR),
+        ("dropped", "dead"): rgb(SENSOR_COLOR),
         ("dead",): rgb(SENSOR_COLOR),
         ("dead", "effort"): ALARM,
         ("effort",): ALARM,

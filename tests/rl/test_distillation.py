@@ -256,6 +256,8 @@ def test_an_exported_folder_is_a_teacher_and_a_run_folder_is_its_last_checkpoint
     assert teacher.source.path.name == "policy.onnx"
     put_checkpoint(place / "own")
     assert read_teacher("own", "a1", trust=False).source.name == "model_5.pt"
+    torch.jit.script(nn.Linear(48, 12)).save(place / "own" / "model_7.pt")
+    assert read_teacher("own", "a1", trust=True).source.path.name == "model_7.pt"
 
 
 def test_a_function_is_a_teacher_that_reads_the_groups_of_the_actor(inner):

@@ -207,6 +207,17 @@ def test_timed_saves_replace_each_other_and_keep_the_interval(tmp_path):
     assert [path.name for path in checkpoints_in(folder)] == ["model_0.pt", "model_6.pt"]
 
 
+def test_an_error_leaves_the_last_timed_save_alone(tmp_path):
+    def on_step(now):
+        if now == 4 * 6 + 1:
+            raise KeyError("broken")
+
+    runner = dummy.build(tmp_path, dummy.DummyEnv(on_step=on_step), dummy.agent(save_interval=100), save_every_s=0.0)
+    with pytest.raises(KeyError, match="broken"):
+        runner.train(50)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["model_0.pt", "model_5.pt"]
+
+
 def test_the_timed_save_before_the_last_one_is_still_there_for_who_reads_it(tmp_path):
     kept = []
     runner = dummy.build(tmp_path, cfg=dummy.agent(save_interval=100), save_every_s=0.0)

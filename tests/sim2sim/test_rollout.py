@@ -25,7 +25,7 @@ from umc.evaluation.metrics import NOT_RECOVERED, Episodes, Outcome
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.pushes import PUSH_EVERY, pushes
 from umc.evaluation.study import STUDY, EpisodeBatch, PolicyResult, Study, assign_envs, load_study, save_study
-from umc.faults import FaultSchedule, FaultState, LedgerWriter, find_scenario, read_ledger
+from umc.faults import FaultSchedule, FaultState, LedgerWriter, Scenario, find_scenario, read_ledger
 from umc.rl.pretrained import pretrained_folder
 from umc.sim2sim import rollout
 from umc.sim2sim.agreement import (
@@ -38,7 +38,7 @@ from umc.sim2sim.agreement import (
 )
 from umc.sim2sim.robot import Robot, SolverCfg
 from umc.sim2sim.rollout import RolloutCfg, Simulation, run_rollout
-from umc.sim2sim.study import about, episode_batch, evaluate, ledger_rollout, protocol_rollout
+from umc.sim2sim.study import _known, about, episode_batch, evaluate, ledger_rollout, protocol_rollout
 from umc.utils.errors import UmcError
 from umc.utils.naming import load_tasks
 
@@ -225,6 +225,19 @@ def test_a_ledgers_robots_break_as_recorded(policy, ledger):
     (stood,) = every.rates
     assert (every.scenario, every.pairs, stood.name, stood.first) == ("all", 4, "stood", 0.5)
     assert stood.second == float((~broken)[torch.from_numpy(cfg.episode) < 2].float().mean())
+
+
+def test_a_scenario_of_ones_own_is_known_by_its_kinds():
+    for kinds, name in (((), "normal"), (("dead", "rom"), "dead+rom")):
+        assert _known(Scenario("mine", kinds, False)) == name
+        find_scenario(name)
+
+
+def test_a_study_of_mujoco_names_no_tracks(policy, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr("umc.cli.sim2sim._evaluate", lambda _cfg, protocol, _options: found.append(protocol))
+    assert main(["sim2sim", "--policy", str(policy.parent), "--scenarios", "8", "--out", str(tmp_path / "out")]) == 0
+    assert found == [found[0].without_track()]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from umc.utils.io import sha256
 
 from tools.results_page import __main__ as results
 
-SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64, "nm_gru": "d" * 64}
+SHA = {"mlp": "a" * 64, "nm_mlp": "b" * 64, "transformer": "c" * 64, "nm_gru": "d" * 64, "mt_ftc": "e" * 64}
 """SHA-256 of made-up checkpoints by label."""
 
 

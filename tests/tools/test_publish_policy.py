@@ -31,7 +31,7 @@ RECORD = {
     "device": "cpu",
     "num_envs": 256,
     "num_steps_per_env": 24,
-    "overrides": ["physics=ovphysx", "env.scene.terrain=flat", "agent.algorithm.gamma=0.9"],
+    "overrides": ["physics=ovphysx", "env.scene.terrain=flat", "agent.algorithm.gamma=0.9", "agent.clip_actions=90.0"],
     "parent": {"path": "somewhere", "sha256": "c0ffee"},
     "starts": [{"git": {"commit": "a" * 40, "dirty": False}}, {"git": {"commit": "b" * 40, "dirty": True}}],
 }
@@ -79,6 +79,7 @@ def test_what_is_published_is_light_complete_and_computes_the_same(tmp_path, out
     assert data["infos"].keys() == {"umc"}
     info = checkpoint_info(data, published)
     assert (info.physics, info.terrain, info.env_overrides) == ("ovphysx", "flat", ["env.scene.terrain=flat"])
+    assert info.network_overrides == ["agent.clip_actions=90.0"]
     first, second = (load_policy(one, WIDTHS["a1"]) for one in (path, published))
     assert 0.0 < largest_difference(first, second, WIDTHS["a1"]) <= TOLERANCE
     entry = models["a1_transformer_stage2"]

@@ -28,7 +28,7 @@ from tools.results_page import __main__ as results
 from tools.results_page import without_oracle
 from tools.results_page.acceptance import criteria_of, ends, inert_reading, main_rates, paper_rates, rate
 from tools.results_page.page import RobotResults, results_page
-from tools.results_page.pictures import overview, section_bars
+from tools.results_page.pictures import COLORS, overview, section_bars
 
 ABOUT = {"command": "tools.results_page", "time": "2026-11-21", "commit": "abc"}
 
@@ -100,6 +100,14 @@ def test_a_policy_is_compared_with_the_paper_s_of_the_same_network(agent, paper)
     assert verdicts(flat, paper=True) == []  # the paper has A1 on tracks alone
 
 
+def test_a_baseline_of_the_paper_is_shown_and_has_no_criteria():
+    study = made_up(policies=(("mt_ftc", 2.6),))  # it is trained in Stage 2, too
+    radii = (0.5, 1.0, 1.5, 2.0, 2.5)
+    study = replace(study, protocol=replace(study.protocol, robot="solo8", track={}, radii=radii))
+    assert paper_rates(study, study.policies[0]) == (30, 46)
+    assert criteria_of(study) == []
+
+
 def test_torque_limits_without_effect_change_their_scenarios_alone():
     """Robots of scenarios 3 and 6 are replaced by those that were simulated without such limits."""
     agents = {"mlp": constant(0.0), "nm_mlp": constant(1.0)}
@@ -126,6 +134,7 @@ def test_torque_limits_without_effect_change_their_scenarios_alone():
     page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": fall}, inert=inert)], ABOUT, {})
     assert "| A1 | mlp | 0, 100 | 0, 100 | 0, 100 | 100, 0 | 100, 0 | 25, 75 | 83, 4 |" in page
     assert "all scenarios, torque limits without effect: reached@3 and failed" in page
+    assert "against the paper 0 of 1 with torque limits that act and 0 of 1 without effect" in page
     page = results_page([RobotResults("a1", "ovphysx", {"ovphysx": fall})], ABOUT, {})
     assert "## Two readings" not in page
 
@@ -159,7 +168,8 @@ def test_the_page_says_everything_it_knows():
         {SHA["mlp"]: entry()},
     )
     page = results_page([one], ABOUT, {"a1": "Because of the friction."})
-    met = [criterion.met for criterion in criteria_of(studies["ovphysx"])]
+    baseline, paper = (verdicts(studies["ovphysx"], paper=paper) for paper in (False, True))
+    met = baseline + paper
     for words in (
         "**These robots are made up; their figures mean nothing.**",
         "Because of the friction.",
@@ -167,6 +177,8 @@ def test_the_page_says_everything_it_knows():
         "(images/results_a1.png)",
         "UMC: mlp, baseline: nm_mlp.",
         f"{sum(met)} of {len(met)} criteria are met",
+        f"strongest pretrained baseline {sum(baseline)} of {len(baseline)}, against the paper {sum(paper)} of 1 with",
+        "that act and 0 of 0 without effect",
         "| mlp against the paper's MLP-UMC (Ours) |",
         "| MLP-UMC (paper) | 93% | 88% | 83% | 78% | 66% | 4% |",
         "| mlp | 0.47 / 0.50 | 0.200 | 71% | **no** | 1 of 64 | 0 | 2.10 |",
@@ -199,11 +211,17 @@ def test_pictures_show_the_best_policy_the_strongest_baseline_and_the_paper():
     one = RobotResults("a1", "ovphysx", {"ovphysx": study})
     go2 = RobotResults("go2", "ovphysx", {"ovphysx": replace(study, protocol=replace(study.protocol, track={}))})
     g1 = replace(go2, robot="g1")
-    reached, _ = overview([one, g1, go2]).axes
+    reached, failed = overview([one, g1, go2]).axes
     assert [text.get_text() for text in reached.get_yticklabels()] == ["A1", "Go2", "G1"]
     dots, *paper = ([line.get_xdata()[0] for line in reached.lines if line.get_marker() == one] for one in "os^")
     assert dots == pytest.approx(3 * [80.0, 20.0])
+    colors = [line.get_color() for line in reached.lines if line.get_marker() == "o"]
+    assert colors == 3 * [COLORS["UMC"], COLORS["baseline"]]
     assert paper == [[83.0], [91.0]]  # its MLP and its transformer; it has A1 on tracks alone
+    assert [[line.get_xdata()[0] for line in failed.lines if line.get_marker() == one] for one in "s^"] == [
+        [4.0],
+        [2.0],
+    ]
     assert [paper_rates(study, one) for one in study.policies] == [(83, 4), (91, 2), (48, 23)]
     few = replace(study, protocol=replace(study.protocol, radii=(1.0,)))
     assert main_rates(few, few.policies[0])[0] is None

@@ -22,6 +22,7 @@ from umc.training.recipe import read_recipe
 from umc.training.recipe_runner import MAX_HANGS, RecipeRun, run_recipe
 from umc.utils.errors import UmcError
 from umc.utils.process import LAUNCHER, ChildFailed
+from umc.utils.provenance import read_progress
 
 pytestmark = pytest.mark.usefixtures("fake_umc")
 
@@ -135,6 +136,13 @@ def test_a_teacher_without_code_does_not_make_a_later_one_trusted(tmp_path):
     with pytest.raises(UmcError, match=r"the policy walk.pt is code \(TorchScript\); add --trust"):
         run_recipe(["--recipe", written(tmp_path, stages={1: [], 2: imitate})])
     assert not (tmp_path / "calls.jsonl").exists()
+
+
+def test_a_teacher_that_was_trusted_at_the_start_is_trusted_by_its_phase(tmp_path, monkeypatch):
+    monkeypatch.setattr("umc.rl.distillation.confirm_code", lambda _: None)  # the user says yes
+    torch.jit.script(torch.nn.Linear(48, 12)).save(tmp_path / "walk.pt")
+    run_recipe(["--recipe", written(tmp_path, stages={1: [], 2: [{"iterations": 1, "teacher": "walk.pt"}]})])
+    assert "--trust" in calls(tmp_path)[-1]  # hours later nobody answers
 
 
 def test_a_stage_2_that_imitates_needs_no_stage_1(tmp_path):
@@ -325,6 +333,25 @@ def test_a_phase_that_has_begun_needs_its_start_no_longer(tmp_path):
     run._write()
     assert run_recipe(argv) == 0
     assert flag(calls(tmp_path)[-1], "checkpoint") == str(run.checkpoint.with_name("model_1.pt"))
+
+
+def test_the_progress_of_an_earlier_start_is_forgotten(tmp_path, monkeypatch):
+    argv, seen = ["--recipe", written(tmp_path)], []
+    run_recipe(argv)
+    run = RecipeRun(read_recipe(argv[1]), Path("logs"), "")
+    run.checkpoint.unlink()
+    run.state.phases[-1].status = "running"
+    run._write()
+
+    def start(command, *_, **__):
+        seen.append(read_progress(run.checkpoint.parent))
+        raise ChildFailed(command, 1)
+
+    assert read_progress(run.checkpoint.parent) is not None
+    monkeypatch.setattr("umc.training.recipe_runner.run_umc", start)
+    with pytest.raises(ChildFailed):
+        run_recipe(argv)
+    assert seen == [None]
 
 
 def test_a_phase_can_start_a_run_of_its_own_from_the_weights_before_it(tmp_path):

@@ -87,6 +87,15 @@ def test_the_evaluation_is_checked_before_anything_is_trained(tmp_path, capfd, e
     assert (words or "") in line
 
 
+def test_a_recipe_is_shown_on_every_machine_and_trained_where_it_fits(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("umc.tasks.memory.available_bytes", lambda: 1.0e9)
+    monkeypatch.setattr("umc.training.recipe_runner.RecipeRun.train", lambda _: pytest.fail("it was trained"))
+    path = written(tmp_path, num_envs=7400)
+    assert main(["recipe", path, "--show"]) == 0
+    assert main(["recipe", path]) == 2
+    assert "7400 envs need about" in capfd.readouterr().err
+
+
 def test_an_override_that_is_no_text_is_named_in_a_file_that_extends_another(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("extends: a1_mlp_cpu\noverrides:\n- env.scene.terrain: flat\n")
@@ -210,6 +219,10 @@ def test_a_recipe_lies_over_its_family():
     assert first["env.rewards.progress.weight"] == second["env.rewards.progress.weight"]
     assert first["env.rewards.track_lin_vel.params.std"] != second["env.rewards.track_lin_vel.params.std"]
     assert read_recipe("a1_mlp_cpu", seed=9).phases[2].seed == 9
+
+
+def test_the_path_of_a_recipe_in_the_repository_is_its_name_elsewhere():
+    assert read_recipe("config/recipes/a1_mlp_cpu.yaml") == read_recipe("a1_mlp_cpu")
 
 
 def test_a_file_of_ones_own_extends_a_recipe(tmp_path):

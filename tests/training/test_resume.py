@@ -143,6 +143,16 @@ def test_the_command_to_resume_with_can_be_typed(monkeypatch, tmp_path, library)
     assert (again.options.video, again.options.video_length) == (True, 12)
 
 
+def test_the_command_to_resume_with_starts_as_many_processes_on_as_many_machines(monkeypatch, tmp_path):
+    chosen = planned(*A1, "--checkpoint", str(put_checkpoint(tmp_path)))
+    for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}.items():
+        monkeypatch.setenv(name, value)
+    for here, words in (("4", ""), ("2", "--nnodes 2 ")):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
+        start = f"torchrun {words}--nproc_per_node {here} "
+        assert train.resume_command(chosen, Path("model_9.pt")).startswith(start)
+
+
 def test_a_run_whose_resume_is_refused_stays_as_it_was(monkeypatch, capfd):
     folder = put_run()
     before = content(folder)
@@ -172,9 +182,10 @@ def test_a_change_takes_effect_although_the_start_that_made_it_died_before_its_f
     first = planned(*A1, "--resume", "--max_iterations", "79", change)
     assert first.changed == {"agent.algorithm.learning_rate"}
     first.record.release()  # the run dies
-    again = planned(*A1, "--resume", "--max_iterations", "79", change)
-    assert again.changed == first.changed
-    again.record.release()
+    for typed in ([change], []):  # and dies again
+        again = planned(*A1, "--resume", "--max_iterations", "79", *typed)
+        assert again.changed == first.changed
+        again.record.release()
     shutil.copy(folder / "model_76.pt", folder / "model_77.pt")  # it goes on, and comes to a checkpoint
     assert not planned(*A1, "--resume", "--max_iterations", "79", change).changed
     from_before = ["--resume", "--checkpoint", str(folder / "model_76.pt"), "--max_iterations", "79"]

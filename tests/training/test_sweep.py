@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 from fresh_policy import write_fresh
+from umc.training.arguments import DEFAULT_AGENT
 from umc.training.sweep import check_trainings, parse_sweep, run_sweep, trainings_of
 from umc.training.sweep_file import read_sweep_file
 from umc.utils.config import read_overrides
@@ -55,6 +56,12 @@ def trainings(name, *argv, task="UMC-A1-Stage2"):
     return trainings_of(read_sweep_file(name, read_overrides(changes, "sweep")), options, common)
 
 
+def test_without_an_agent_the_default_one_is_trained():
+    options, common, _ = parse_sweep(["--sweep", "seeds", "--task", "UMC-A1-Stage1"])
+    found = trainings_of(read_sweep_file("seeds", {}), options, common)
+    assert {one.agent for one in found} == {DEFAULT_AGENT}
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
@@ -79,6 +86,12 @@ def test_a_choice_that_would_be_ignored_is_refused(argv, words):
 def test_what_a_training_would_refuse_is_refused_before_the_first_is_trained(argv, words):
     with pytest.raises(UmcError, match=words):
         check_trainings(trainings(*argv))
+
+
+def test_weights_that_do_not_fit_are_refused_before_the_first_is_trained(tmp_path):
+    path = write_fresh(tmp_path, "UMC-G1-Stage1")
+    with pytest.raises(UmcError, match="g1"):
+        check_trainings(trainings("seeds", "--checkpoint", str(path)))
 
 
 def test_a_machine_that_is_too_small_is_said_before_the_first_is_trained_unless_others_train(monkeypatch):

@@ -128,6 +128,7 @@ def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts
     ):
         planned(*argv)
     planned(*argv, "agent.algorithm.num_mini_batches=48")
+    planned(*argv, "--teacher", "pretrained:a1_mlp_stage1")  # an imitation has no mini-batches of all envs
     with pytest.raises(UmcError, match="or more agent"):  # twice the samples
         planned(*argv, "agent.algorithm.num_mini_batches=48", "agent.mirror=true", "--num_envs", "20000")
     gpu.total_memory = 80e9
@@ -140,6 +141,24 @@ def test_overrides_and_seed_reach_the_cfgs():
     assert chosen.agent_cfg.algorithm.gamma == 0.5
     assert chosen.env_cfg.seed == chosen.agent_cfg.seed == 9
     assert chosen.record.fields["overrides"] == ["physics=ovphysx", "agent.algorithm.gamma=0.5", default]
+
+
+def test_checkpoints_say_which_overrides_make_their_network():
+    network = ["agent.actor.activation=relu", "agent.clip_actions=2.0"]
+    chosen = planned(*STAGE1, "agent.algorithm.gamma=0.5", *network)
+    env = SimpleNamespace(scene={"robot": SimpleNamespace(joint_names=["a"])})
+    assert train._checkpoint_info(chosen, env).network_overrides == network
+
+
+def test_a_start_that_had_another_network_is_named(tmp_path):
+    path = put_checkpoint(tmp_path / "run", network_overrides=["agent.actor.activation=relu"])
+    said = [line for line in planned(*STAGE2, "--checkpoint", str(path)).remarks if "its weights may not fit" in line]
+    assert said == ["only one of its training and this run has agent.actor.activation=relu: its weights may not fit"]
+
+
+def test_only_a_start_that_nobody_named_says_what_trains_it_instead():
+    said = [" ".join(planned(*STAGE2, *more).remarks) for more in ([], ["--checkpoint", "pretrained"])]
+    assert ["--no_pretrained trains Stage 1 first" in one for one in said] == [True, False]
 
 
 def test_options_that_nothing_reads_are_named():
@@ -260,6 +279,13 @@ def test_a_missing_stage_1_is_trained_first_with_the_same_settings(monkeypatch, 
     out, err = capsys.readouterr()
     assert "training UMC-A1-Stage1 first" in out
     assert line in err
+
+
+@pytest.mark.parametrize("given", [["--max_iterations", "9"], ["agent.max_iterations=9"]])
+def test_a_missing_stage_1_has_as_many_iterations(given):
+    request = parse([*STAGE2, *given])
+    plan.add_launcher_options(request, [*STAGE2, *given])
+    assert {*given} < {*request.stage1_arguments()}
 
 
 @pytest.mark.parametrize(
