@@ -147,7 +147,7 @@ def test_the_command_to_resume_with_starts_as_many_processes_on_as_many_machines
     chosen = planned(*A1, "--checkpoint", str(put_checkpoint(tmp_path)))
     for name, value in {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
-    for here, words in (("4", ""), ("2", "--nnodes 2 ")):
+    for here, words in (("4", ""), ("2", "--nnodes 2 --rdzv_backend c10d --rdzv_endpoint HOST:29500 ")):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", here)
         start = f"torchrun {words}--nproc_per_node {here} "
         assert train.resume_command(chosen, Path("model_9.pt")).startswith(start)
