@@ -85,6 +85,10 @@ def test_angles_in_degrees_are_refused_although_a_broken_encoder_is_masked(expor
     with pytest.raises(ImplausibleInput, match=r"is 45\.8"):
         runner(degrees, still, **LEVEL)
     runner(one, still, **LEVEL)
+    hanging = np.degrees(runner.default_position) * (np.arange(12) % 2)  # half of them read next to 0
+    with pytest.raises(ImplausibleInput):
+        runner(hanging, still, **LEVEL)
+    runner(np.where(np.arange(12) < 6, np.nan, runner.default_position), still, **LEVEL)  # half of the encoders broke
 
 
 def test_what_it_reports_is_masked_in_the_next_step(exported, monkeypatch):

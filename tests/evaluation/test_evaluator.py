@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import invalidate_caches
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -32,6 +33,7 @@ from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fin
 from umc.evaluation.protocol import Setting, protocol_for
 from umc.evaluation.session import open_session, prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
+from umc.faults import find_kind
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, LocalExecutor, Result
@@ -106,6 +108,14 @@ def test_a_parts_name_depends_on_all_that_decides_its_result(names, session, mon
     monkeypatch.setattr(session.env_cfg.events, "own", {"func": "own_package.terms:up"}, raising=False)
     found.append(names())
     (package / "terms.py").write_text("def up(env):\n    return 2\n")
+    found.append(names())
+    own = type("Own", (type(find_kind("rom")),), {"__module__": "own_package.terms"})
+    monkeypatch.setattr("umc.evaluation.evaluator.find_kind", lambda name: own())
+    monkeypatch.setattr(session.env_cfg.events, "own", None)
+    found.append(names())
+    (package / "__init__.py").unlink()
+    (package / "terms.py").write_text("def up(env):\n    return 3\n")
+    invalidate_caches()
     found.append(names())
     monkeypatch.undo()
     for device in ("cuda:0", "cuda:1"):

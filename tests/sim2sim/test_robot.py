@@ -289,6 +289,44 @@ def test_a_start_is_drawn_from_its_range_by_seed_and_member_alone():
     assert 1.49 < drawn.max() < 1.5
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            '<body name="trunk"><joint name="FL_hip_joint"/><geom size="0.1"/></body>',
+            "first joint has to be a free one",
+        ),
+        ('<body><freejoint/><geom size="0.1"/></body><geom name="ground" size="1"/>', "cannot read .*repeated name"),
+        (
+            '<body><freejoint/><geom size="0.1"/></body>',
+            "own.xml has other joints than the policy.*give another --mjcf",
+        ),
+    ],
+)
+def test_a_model_of_others_that_does_not_fit_is_refused(tmp_path, body, words):
+    path = tmp_path / "own.xml"
+    path.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    with pytest.raises(UmcError, match=words):
+        RobotType(path, MOTORS, CONDITIONS, SolverCfg(mjcf=path))
+
+
+def test_a_body_whose_contact_is_a_fall_has_to_be_there():
+    with pytest.raises(UmcError, match=r"a1\.xml has no body base, whose contact is a fall; export"):
+        a1(conditions=replace(CONDITIONS, contact_bodies=["base"]))
+
+
+def test_actuators_of_a_model_do_not_act(tmp_path):
+    path = tmp_path / "own.xml"
+    joints = '<body><freejoint/><geom size="0.1"/><body><joint name="a"/><geom size="0.1"/></body></body>'
+    motors = '<actuator><position joint="a" kp="50"/></actuator>'
+    path.write_text(f"<mujoco><worldbody>{joints}</worldbody>{motors}</mujoco>")
+    model = load_robot(path, 0.005)
+    data = mujoco.MjData(model)
+    data.qpos[7] = 1.0
+    mujoco.mj_forward(model, data)
+    assert data.qfrc_actuator[6] == 0.0
+
+
 def test_unknown_robots_and_missing_files_are_refused(tmp_path):
     with pytest.raises(UmcError, match="robot spot is none of a1, g1, go2, h1, solo8; give its model with --mjcf FILE"):
         robot_mjcf("spot")

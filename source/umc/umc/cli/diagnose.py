@@ -69,6 +69,7 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
         for flag in IN_EXPORT
     ),
     ({"workers", "detector"}, "--workers are those of --exported; leave it out"),
+    ({"mjcf", "detector"}, "--mjcf is the model of --exported; leave it out"),
 )
 
 

@@ -56,4 +56,6 @@ def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg)
         several = num_policies(options) > 1
         session = prepare(options, overrides, stage=2 if several else None, once=False)
     cfg = cfg.for_stage(2 if several else session.info.stage, options.scenario)
-    return film(session, cfg.protocol(session.info.robot, options.seed, session.info.joint_names), cfg)
+    protocol = cfg.protocol(session.info.robot, options.seed, session.info.joint_names)
+    cfg.require_read(protocol)
+    return film(session, protocol, cfg)

@@ -66,6 +66,7 @@ def main(argv: list[str]) -> int:
         session = prepare(options, overrides, once=False)
     cfg = cfg.for_stage(session.info.stage, options.scenario)
     protocol = cfg.protocol(session.info.robot, options.seed, session.info.joint_names)
+    cfg.require_read(protocol)
     return show(session, protocol, endless=options.steps is None)
 
 

@@ -239,8 +239,11 @@ class PolicyRunner:
         unread = self._dead(dead)
         if finder is not None:
             found = self._unreadable({"joint_position": joint_position, "joint_velocity": joint_velocity})
-            # all at once are no broken sensors, but a wrong unit: refused below
-            unread = unread if (unread | found).all() else unread | found
+            # many angles at once are no broken sensors, but a wrong unit: refused below
+            angles = self._vector("joint_position", joint_position, len(found))[self._inward]
+            wrong = found & ~unread & np.isfinite(angles)
+            if 2 * wrong.sum() < (~unread).sum() and not (unread | found).all():
+                unread |= found
         mask = unread if reports is None else unread | reports.mask
         detected = _flag("detected", detected) or (reports is not None and reports.flag)
         angle, speed = (
@@ -279,8 +282,8 @@ class PolicyRunner:
         """Refuse joint angles that the robot cannot measure, before it moves to the default pose; the state stays.
 
         Raises:
-            NonFiniteInput: As in a call.
-            ImplausibleInput: As in a call, with an exported detector, too.
+            NonFiniteInput: If an angle is not finite, with an exported detector, too.
+            ImplausibleInput: As in a call, with an exported detector for each joint.
             UmcError: As in a call.
         """
         self._checked("joint_position", joint_position, ~self._dead(dead)[self._outward])

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import isaaclab
 import torch
 
 import umc
@@ -296,14 +297,22 @@ class Evaluator:
 
     def _other_packages(self, env: Mapping[str, Any]) -> list[Path]:
         """Return modules and folders of the packages, other than UMC and Isaac Lab, whose functions are simulated."""
-        words = {*_functions(env), *_functions(dict(gym.spec(self.session.task).kwargs))}
+        task = gym.spec(self.session.task)
+        words = {*_functions(env), *_functions([task.entry_point, dict(task.kwargs)])}
         words |= {one.external.description.file for one in self.session.checkpoints if isinstance(one, External)}
         kinds = {kind for scenario in self.protocol.scenarios for kind in self.protocol.scenario(scenario).kinds}
-        words |= {f"{type(find_kind(kind)).__module__}:" for kind in kinds}
-        names = {word.partition(":")[0].partition(".")[0] for word in words if FUNCTION.match(word)}
-        specs = [find_spec(name) for name in sorted(names) if name != umc.__name__ and not name.startswith("isaaclab")]
-        files = [Path(spec.origin) for spec in specs if spec is not None and spec.origin not in (None, "built-in")]
-        return [file.parent if file.name == "__init__.py" else file for file in files]
+        modules = {word.partition(":")[0] for word in words if FUNCTION.match(word)}
+        modules |= {type(find_kind(kind)).__module__ for kind in kinds}
+        names = {module.partition(".")[0] for module in modules} - {umc.__name__, "__main__"}
+        places: list[Path] = []
+        for spec in map(find_spec, sorted(names)):
+            if spec is not None and spec.submodule_search_locations:
+                places += map(Path, spec.submodule_search_locations)
+            elif spec is not None and spec.has_location:
+                places.append(Path(str(spec.origin)))
+        # the version stands for Isaac Lab's code
+        installed = Path(isaaclab.__file__).parents[1]
+        return [place for place in places if not (place.parent == installed and place.name.startswith("isaaclab"))]
 
     def _key(self, conditions: Mapping[str, Any], policy: str, batch: int) -> str:
         first = batch * self.batches.num_envs

@@ -27,7 +27,7 @@ STAGE2_SCENARIO = 2
 LONGEST_FILM = 10_000
 """Longest film [env steps]: its pictures are kept in memory until the files are written, 2 GB per policy."""
 
-OF_FLAGS = ("scenarios", "settings", "steps", "radii")
+OF_FLAGS = ("num_envs", "radii", "scenarios", "settings", "steps")
 """Fields of a protocol that a film does not read."""
 
 VIEWS = ("side", "front")
@@ -88,6 +88,15 @@ class FilmCfg:
         if joint_names is not None:
             filmed.check_faults(joint_names)
         return filmed
+
+    def require_read(self, protocol: Protocol) -> None:
+        """Raise UmcError for a severity that was changed of a kind that does not fail in this film."""
+        kinds = protocol.scenario(self.scenario).kinds
+        for key in self.changes:
+            section, _, kind = key.partition(".")
+            if section == "severity" and kind and kind.partition(".")[0] not in kinds:
+                fix = f"give --scenario {kind.partition('.')[0]}, or leave it out"
+                raise UmcError(f"protocol.{key}: nothing fails so in scenario {self.scenario}; {fix}")
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))

@@ -39,8 +39,8 @@ def mirrored_joints(joint_names: Sequence[str]) -> tuple[list[int], list[float]]
             )
         if not TURNED.search(name) and not KEPT.search(name):
             raise UmcError(
-                f"joint {name}: its name does not say about which axis it turns; the last part of known names is roll, "
-                "pitch, yaw, hip, thigh, calf, knee, ankle, elbow, wheel, HAA, HFE or KFE; leave mirror off"
+                f"joint {name}: its name does not say about which axis it turns; known are FL_hip_joint and names that "
+                "end in roll, pitch, yaw, thigh, calf, knee, ankle, elbow, wheel, HAA, HFE or KFE; leave mirror off"
             )
         columns.append(list(joint_names).index(partner))
         signs.append(-1.0 if TURNED.search(name) else 1.0)

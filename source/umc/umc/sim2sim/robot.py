@@ -35,7 +35,9 @@ GROUND = "ground"
 """Name of the floor's geom."""
 
 FLAGS_OFF = mujoco.mjtDisableBit.mjDSBL_AUTORESET | mujoco.mjtDisableBit.mjDSBL_ISLAND
-"""MuJoCo must neither reset a robot whose state is not finite nor copy constraint rows before the solve."""
+FLAGS_OFF |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
+"""MuJoCo must neither reset a robot whose state is not finite nor copy constraint rows before the solve; torques are
+:class:`Robot`'s, not those of a model's actuators."""
 
 STEPS_PER_CONTACT = 2
 """Fewest steps in a contact's time constant (MuJoCo clips shorter ones, see ``solref``)."""
@@ -129,16 +131,18 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
         )
     try:
         spec = mujoco.MjSpec.from_file(str(path))
+        spec.option.timestep = timestep
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        spec.option.disableflags = FLAGS_OFF
+        plane = mujoco.mjtGeom.mjGEOM_PLANE
+        # priority 0, and 1 in the robot's MJCF: the robot's friction alone counts, as on the ground of the tasks
+        spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], contype=0, conaffinity=1, condim=3, priority=0)
+        model = spec.compile()
     except ValueError as error:
         raise UmcError(f"cannot read {path} as MJCF ({shown(str(error))}); build it with umc.robots.builder") from error
-    spec.option.timestep = timestep
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.option.disableflags = FLAGS_OFF
-    plane = mujoco.mjtGeom.mjGEOM_PLANE
-    # priority 0, and 1 in the robot's MJCF: the robot's friction alone counts, as on the ground of the tasks
-    spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], contype=0, conaffinity=1, condim=3, priority=0)
-    model = spec.compile()
+    if not model.njnt or model.jnt_type[0] != mujoco.mjtJoint.mjJNT_FREE:
+        raise UmcError(f"{path}: the first joint has to be a free one; build the MJCF with umc.robots.builder")
     if contact_time is not None:
         model.geom_solref[:, 0] = contact_time
     return model
@@ -167,11 +171,10 @@ class RobotType:
         self.motors, self.conditions, self.substeps = motors, conditions, solver.substeps
         self.model = model = load_robot(mjcf, motors.physics_dt / solver.substeps, solver.contact_time)
         found = [model.joint(number).name for number in range(1, model.njnt)]
+        fix = "export the policy again" if solver.mjcf is None else "give another --mjcf"
         if sorted(found) != sorted(motors.names):
-            raise UmcError(
-                f"{mjcf.name} has other joints than the policy: {sorted(set(found) ^ set(motors.names))}; export the "
-                "policy again"
-            )
+            others = sorted(set(found) ^ set(motors.names))
+            raise UmcError(f"{mjcf.name} has other joints than the policy: {others}; {fix}")
         self.joints = np.array([model.joint(name).id for name in motors.names])
         self.qpos, self.qvel = model.jnt_qposadr[self.joints], model.jnt_dofadr[self.joints]
         self.base = int(model.jnt_bodyid[0])
@@ -182,9 +185,11 @@ class RobotType:
         for pattern in conditions.feet:
             if (count := len(self._bodies([pattern]))) != 1:
                 raise UmcError(
-                    f"feet names {shown(pattern)}, which matches {count} bodies of {mjcf.name} instead of one; export "
-                    "the policy again"
+                    f"feet names {shown(pattern)}, which matches {count} bodies of {mjcf.name} instead of one; {fix}"
                 )
+        for pattern in conditions.contact_bodies:
+            if not len(self._bodies([pattern])):
+                raise UmcError(f"{mjcf.name} has no body {shown(pattern)}, whose contact is a fall; {fix}")
 
     def _bodies(self, patterns: Sequence[str]) -> NDArray[np.int64]:
         """Return the indices of the bodies that regular expressions name, in the order of these."""

@@ -29,7 +29,7 @@ from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.arguments import parse
 from umc.training.recipe import BEFORE, Phase, Recipe, Source, Teacher, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
-from umc.utils.config import FileModel, validated
+from umc.utils.config import FileModel, override_key, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError, shown
@@ -43,6 +43,9 @@ from umc.utils.text import read_json
 STATE = "state.json"
 FORMAT = 2
 """What is done of a recipe, in its folder under ``logs/recipes``, and the version of its layout."""
+
+ROLLOUT = "agent.num_steps_per_env"
+"""Override that a resumed run cannot change, as its curriculum counts in it."""
 
 KEEP_EVERY_S = 10.0
 """Time between two writes of the time that a phase has taken [s]: what is lost if this process is killed."""
@@ -166,7 +169,9 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
                 check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
             else:
                 check_cfgs(env_cfg, agent_cfg)
-            if phase.resumes and (fixed := fixed_keys(phase.overrides, recipe.phases[number - 1].overrides)):
+            before = recipe.phases[number - 1].overrides if phase.resumes else phase.overrides
+            steps = [token for token in phase.overrides if token.startswith(ROLLOUT) and token not in before]
+            if fixed := [*fixed_keys(phase.overrides, before), *map(override_key, steps)]:
                 raise UmcError(
                     f"it resumes the phase before it and keeps its {fixed[0]}; leave that out, or add 'from: {BEFORE}'"
                 )
@@ -354,19 +359,20 @@ class RecipeRun:
 
     def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
+        command = ["--recipe", name, *as_flags(logs=self.logs, seed=self.recipe.seed)]
         if not self.shows:
             try:
                 other._check_done()
             except UmcError as error:
-                first = command_line("train", ["--recipe", other.recipe.name, "--restart"])
-                raise UmcError(f"{phase.title} needs Stage {stage} of another recipe ({first}): {error}") from error
+                again = command_line("train", [*command, "--restart"])
+                raise UmcError(f"{phase.title} needs Stage {stage} of another recipe ({again}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"
             raise UmcError(
                 f"{phase.title} needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
-                f"{self.logs}; run it first: {command_line('train', ['--recipe', other.recipe.name])}"
+                f"{self.logs}; run it first: {command_line('train', command)}"
             )
         return other._checkpoint(numbers[-1])
 

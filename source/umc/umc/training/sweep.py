@@ -189,7 +189,7 @@ def check_trainings(trainings: Sequence[Training]) -> None:
     device = pick_device(trainings[0].options.device)
     seen = set()
     for training in trainings:
-        key = (training.task, training.library, training.agent, *training.tokens)
+        key = (training.done, training.task, training.library, training.agent, *training.tokens)
         if key in seen:  # another seed
             continue
         seen.add(key)
