@@ -18,7 +18,7 @@ from umc.rl.runner import UmcRunner
 from umc.utils.io import remove_leftovers
 from umc.utils.process import lock_folder
 
-JOINTS = ["left_hip_joint", "left_knee_joint", "right_hip_joint", "right_knee_joint"]
+JOINTS = ["left_thigh_joint", "left_knee_joint", "right_thigh_joint", "right_knee_joint"]
 INIT_STD = 0.6
 LEARNING_RATE = 3.0e-4
 
