@@ -51,7 +51,7 @@ RETRIES = 2
 KEY_LENGTH = 24
 """Hexadecimal digits of a part's file name."""
 
-FUNCTION = re.compile(r"[A-Za-z_][\w.]*:\w")
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]")
 """How a cfg names a function or class: ``module:name``."""
 
 NOT_SIMULATED = (
@@ -305,7 +305,10 @@ class Evaluator:
         modules |= {type(find_kind(kind)).__module__ for kind in kinds}
         names = {module.partition(".")[0] for module in modules} - {umc.__name__, "__main__"}
         places: list[Path] = []
-        for spec in map(find_spec, sorted(names)):
+        for name in sorted(names):
+            module = sys.modules.get(name)
+            # what was made at run time has no file
+            spec = find_spec(name) if module is None else module.__spec__
             if spec is not None and spec.submodule_search_locations:
                 places += map(Path, spec.submodule_search_locations)
             elif spec is not None and spec.has_location:
