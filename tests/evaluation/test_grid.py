@@ -61,7 +61,9 @@ def test_a_grid_keeps_the_severity_of_the_first_setting():
 
 
 def test_settings_that_a_grid_lacks_may_be_typed():
-    _check_grid(read_sweep_file("severity", {}), 7, {"settings.onset": [75]})
+    _check_grid(read_sweep_file("severity", {}), 7, {"settings.onset": [75, 75, 75]})
+    with pytest.raises(UmcError, match=r"protocol.settings.onset: a sweep with a grid repeats one setting"):
+        _check_grid(read_sweep_file("severity", {}), None, {"settings.onset": [75, 75, 80]})
     with pytest.raises(UmcError, match=r"--seed: sweep severity has its own; give sweep.grid.seed"):
         _check_grid(read_sweep_file("severity", {"grid.seed": [3]}), 7, {})
 

@@ -226,11 +226,11 @@ def _check_grid(sweep: SweepFile, seed: int | None, changes: Mapping[str, Any]) 
         if sweep.grid is not None and getattr(sweep.grid, name):
             raise UmcError(f"{flag}: sweep {sweep.name} has its own; give sweep.grid.{name}=[...] in its place")
     for path, value in changes.items():
-        several = path.startswith("settings.") and isinstance(value, list | tuple) and len(value) > 1
+        several = path.startswith("settings.") and isinstance(value, list) and any(one != value[0] for one in value)
         if sweep.grid is not None and (path == "settings" or several):
             raise UmcError(
-                f"protocol.{path}: a sweep with a grid repeats one setting; give one value of each of its fields, or "
-                "sweep.grid.seed=[...]"
+                f"protocol.{path}: a sweep with a grid repeats one setting; give --seed, one value for all settings of "
+                "the protocol, or sweep.grid.seed=[...]"
             )
 
 
