@@ -307,7 +307,7 @@ def test_a_model_of_others_that_does_not_fit_is_refused(tmp_path, body, words):
     path = tmp_path / "own.xml"
     path.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
     with pytest.raises(UmcError, match=words):
-        RobotType(path, MOTORS, CONDITIONS, SolverCfg(mjcf=path))
+        RobotType(path, MOTORS, CONDITIONS, SolverCfg())
 
 
 def test_a_body_whose_contact_is_a_fall_has_to_be_there():

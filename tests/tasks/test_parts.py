@@ -55,8 +55,8 @@ def test_a_stock_task_gets_what_it_lacks_and_says_so(task):
     assert lines[-4:] == [
         "added to the task: termination non_finite_state, for simulations that fail",
         "added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)",
-        "sensor faults in group policy: those of joint sensors joint_pos, joint_vel, actions; those of the IMU "
-        "base_ang_vel, projected_gravity; none base_lin_vel, velocity_commands",
+        "group policy: faults of joint sensors reach joint_pos, joint_vel, actions; faults of the IMU reach "
+        "base_ang_vel, projected_gravity; none reach base_lin_vel, velocity_commands",
         f"feet: {', '.join(CALVES)}",
     ]
 

@@ -118,7 +118,10 @@ def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its
         ({"from": "gone.pt"}, "Stage 2, late: no checkpoint at gone.pt"),
         ({"teacher": "gone.pt"}, "Stage 2, late: no network at gone.pt"),
         ({"from": "stage1"}, "Stage 2, late: .*holds the transformer model, the agent is mlp"),
-        ({"from": {"recipe": "a1_mlp_tracks_cpu"}}, "Stage 2, late needs Stage 1 of recipe a1_mlp_tracks_cpu, which"),
+        (
+            {"from": {"recipe": "a1_mlp_tracks_cpu"}},
+            "Stage 2, late: this phase needs Stage 1 of recipe a1_mlp_tracks_cpu, which",
+        ),
     ],
 )
 def test_what_a_late_phase_starts_from_is_read_before_the_first_is_trained(tmp_path, late, words):

@@ -133,11 +133,10 @@ def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: Ra
 
         from umc.diagnosis.faults import KindRange
         from umc.sim2sim.diagnosis import diagnosis_rollout, record
-        from umc.sim2sim.robot import SolverCfg
         from umc.utils.description import description_file
 
     cfg = diagnosis_rollout(description_file(options.exported), options.minutes, faults, options.seed)
-    cfg = replace(cfg, oracle=options.oracle, push=not options.no_push, solver=SolverCfg(mjcf=options.mjcf))
+    cfg = replace(cfg, oracle=options.oracle, push=not options.no_push, mjcf=options.mjcf)
     out: Path = options.out or cfg.policy.parent / "diagnosis"
     require_writable(out, "--out")
     detector, known = cfg.runner().detector, cfg.description

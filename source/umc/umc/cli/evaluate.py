@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, overrides_first, parse, scenario
+from umc.evaluation.arguments import OWN_SECTIONS, add_policy_arguments, of_env, overrides_first, parse, scenario
 from umc.utils.cli import check_combinations, path
 from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
@@ -127,4 +127,4 @@ def launcher_arguments(argv: Sequence[str]) -> list[str]:
     for name in ("--checkpoint", "--policy", "--robot", "--agent", "--seed", "--out"):
         parser.add_argument(name, nargs="*")
     _, rest = parser.parse_known_args(overrides_first(argv))
-    return [token for token in rest if token.split(".")[0] not in OWN_SECTIONS]
+    return of_env(rest)

@@ -123,7 +123,7 @@ def main(argv: list[str]) -> int:
     from umc.sim2sim.robot import SolverCfg
 
     with lock_folder(options.out, f"evaluates into {options.out}"):
-        return work(options, description, SolverCfg(options.substeps, options.contact_time, options.mjcf))
+        return work(options, description, SolverCfg(options.substeps, options.contact_time))
 
 
 def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Path]:
@@ -174,10 +174,10 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
     steps = options.steps or round(HEALTHY_SECONDS / description["control"]["policy_dt_s"])
     setting = Setting(seed=options.seed or 0, onset=1)  # nothing sets in: only where the figures count from
     paper = protocol_for(options.robot, [HEALTHY], name=options.protocol, overrides=options.changes)
-    paper.check_gait(options.changes, GAIT_READS[:-1])  # there is no table of loads
+    paper.check_gait(options.changes, [field for field in GAIT_READS if field != "severity"])  # of a table of loads
     protocol = replace(paper, steps=steps, settings=(setting,))
     cfg = protocol_rollout(protocol, options.policy, options.episodes or HEALTHY_ROBOTS, solver)
-    cfg = replace(cfg, clamp=options.clamp)
+    cfg = replace(cfg, clamp=options.clamp, mjcf=options.mjcf)
     gait = measure_gait(cfg, options.workers)
     print(gait_table(gait))
     write_json(options.out / GAIT, gait_report(gait, about(cfg, options.command_line)), indent=1, allow_nan=False)
@@ -238,7 +238,8 @@ def _evaluate(cfg: RolloutCfg, protocol: Protocol, options: argparse.Namespace) 
     from umc.evaluation.study import STUDY, save_study
     from umc.sim2sim.study import evaluate
 
-    study = evaluate(replace(cfg, clamp=options.clamp), protocol, options.command_line, options.workers)
+    cfg = replace(cfg, clamp=options.clamp, mjcf=options.mjcf)
+    study = evaluate(cfg, protocol, options.command_line, options.workers)
     save_study(options.out / STUDY, study)
     report_study(study, options.out)
     return study

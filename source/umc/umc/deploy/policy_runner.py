@@ -229,6 +229,7 @@ class PolicyRunner:
             ImplausibleInput: If a living joint is more than 0.5 rad beyond its limits (4 pi rad from 0 without limits)
                 or faster than 3 times its speed limit and 50 rad/s (100 rad/s without a limit), the angular velocity
                 above 50 rad/s, or the command above 10 m/s or rad/s; BadGravity if gravity is not a unit vector.
+                With an exported detector such joints count as dead instead, unless half of the living ones are.
             NonFiniteOutput: If the network's output is not finite.
             WrongOutput: If the network gives another number of actions than there are joints.
             UmcError: If a value has another shape or type, or a dead joint is not one of the robot's.

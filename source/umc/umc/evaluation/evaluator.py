@@ -292,7 +292,7 @@ class Evaluator:
             "device": device,
             "versions": versions(),
             "code": code_fingerprint(),
-            "others": [*map(package_fingerprint, self._other_packages(env))],
+            "others": [_digest(place, [".py"]) for place in self._other_packages(env)],
         }
 
     def _other_packages(self, env: Mapping[str, Any]) -> list[Path]:
@@ -370,22 +370,19 @@ def _functions(values: Any) -> Iterator[str]:
             yield from _functions(value)
 
 
-def package_fingerprint(place: Path) -> str:
-    """Return the SHA-256 of the Python sources of a package, or of a single module."""
-    digest = hashlib.sha256()
-    for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
-
-
 def code_fingerprint(package: Path | None = None) -> str:
     """Return the SHA-256 of all source and data that may decide a result, of this package or of a copy."""
     package = package or Path(umc.__file__).parent
+    return _digest(package, [".py", ".usda", ".yaml", ".json"], NOT_SIMULATED)
+
+
+def _digest(place: Path, suffixes: Sequence[str], without: Sequence[str] = ()) -> str:
+    """Return the SHA-256 of the files of a package, or of a single module; rooms and files may be left out."""
     digest = hashlib.sha256()
-    for file in sorted(package.rglob("*")):
-        name = file.relative_to(package).as_posix()
-        left_out = any(name == room or name.startswith(f"{room}/") for room in NOT_SIMULATED)
-        if not left_out and file.suffix in (".py", ".usda", ".yaml", ".json"):
+    for file in [place] if place.is_file() else sorted(place.rglob("*")):
+        name = file.relative_to(place).as_posix()
+        left_out = any(name == room or name.startswith(f"{room}/") for room in without)
+        if not left_out and file.suffix in suffixes:
             digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
 

@@ -29,8 +29,8 @@ QUICK_ONSET = 10
 QUICK_STEPS = 60
 """Length of a quick run [env steps]."""
 
-GAIT_READS = ("command", "noise", "push", "severity")
-"""Fields of a protocol that ``--healthy`` reads, the last for the loads on joints; it refuses pushes."""
+GAIT_READS = ("command", "noise", "severity")
+"""Fields of a protocol that ``--healthy`` reads, the last for the table of loads."""
 
 ScenarioId = int | str
 """How protocols and studies name a :class:`umc.faults.Scenario`; see :func:`umc.faults.find_scenario`."""
@@ -174,10 +174,10 @@ class Protocol:
         """Raise UmcError for what ``--healthy`` cannot do, or would ignore of the user's changes by dotted path."""
         if self.push:
             raise UmcError("protocol.push: --healthy does not push; use --scenarios 8 in its place")
-        if ignored := [path for path in changes if path.split(".")[0] not in reads]:
+        if ignored := [path for path in changes if path.split(".")[0] not in (*reads, "push")]:
             raise UmcError(
-                f"protocol.{ignored[0]}: of a protocol, --healthy reads {', '.join(reads)} alone; leave it out, or use "
-                "--scenarios 8 in place of --healthy"
+                f"protocol.{ignored[0]}: of a protocol, --healthy reads {' and '.join(reads)} alone; leave it out, or "
+                "use --scenarios 8 in place of --healthy"
             )
 
     def without_track(self) -> Protocol:

@@ -103,7 +103,10 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
 def without_policy(
     options: argparse.Namespace, overrides: Sequence[str], task: str | None, launches: bool = True
 ) -> Session:
-    """Resolve a task in which no policy walks; UmcError if it is unknown, or cannot be launched here though it is."""
+    """Resolve a task in which no policy walks; UmcError if it is unknown, or this machine cannot launch it.
+
+    Without ``launches`` it is only looked at.
+    """
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(task)

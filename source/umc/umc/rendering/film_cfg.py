@@ -27,7 +27,7 @@ STAGE2_SCENARIO = 2
 LONGEST_FILM = 10_000
 """Longest film [env steps]: its pictures are kept in memory until the files are written, 2 GB per policy."""
 
-OF_FLAGS = ("num_envs", "radii", "scenarios", "settings", "steps")
+NOT_READ = ("num_envs", "radii", "scenarios", "settings", "steps")
 """Fields of a protocol that a film does not read."""
 
 VIEWS = ("side", "front")
@@ -138,9 +138,9 @@ def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = ()) -> Film
     scenario = HEALTHY if options.scenario is None else options.scenario
     joints = None if options.joints is None else tuple(options.joints)
     changes = read_overrides(overrides, "protocol")
-    if set_by_flags := [key for key in changes if key.split(".")[0] in OF_FLAGS]:
+    if ignored := [key for key in changes if key.split(".")[0] in NOT_READ]:
         raise UmcError(
-            f"protocol.{set_by_flags[0]}: a film has one scenario; give --scenario, --seed, --onset or --steps"
+            f"protocol.{ignored[0]}: a film does not read it; it has --scenario, --seed, --onset and --steps"
         )
     return replace(
         cfg,

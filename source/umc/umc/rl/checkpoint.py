@@ -123,7 +123,9 @@ def read_checkpoint(path: Path | str, device: str = "cpu") -> dict[str, Any]:
     if not path.is_file():
         raise UmcError(f"no checkpoint at {path}; give the path of a model_<iteration>.pt")
     if path.suffix == ".onnx" or is_torchscript(path):
-        raise UmcError(f"{path} is a network without its training; give it to --policy, with --task, or the checkpoint")
+        raise UmcError(
+            f"{path} is a network without its training; give it to --policy with --task, or give its checkpoint"
+        )
     verify_published(path)
     data = read_torch(path, "give another one", "checkpoint", device)
     if not isinstance(data, dict) or "actor_state_dict" not in data:

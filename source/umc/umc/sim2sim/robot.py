@@ -150,14 +150,12 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
 
 @dataclass(frozen=True)
 class SolverCfg:
-    """Settings of MuJoCo."""
+    """Settings of MuJoCo's solver."""
 
     substeps: int = 1
     """MuJoCo's steps in the time that a torque is held."""
     contact_time: float | None = None
     """Time constant of contacts [s]; MuJoCo's 0.02 if None."""
-    mjcf: Path | None = None
-    """Model of a robot that is none of this package's."""
 
 
 class RobotType:
@@ -171,7 +169,7 @@ class RobotType:
         self.motors, self.conditions, self.substeps = motors, conditions, solver.substeps
         self.model = model = load_robot(mjcf, motors.physics_dt / solver.substeps, solver.contact_time)
         found = [model.joint(number).name for number in range(1, model.njnt)]
-        fix = "export the policy again" if solver.mjcf is None else "give another --mjcf"
+        fix = "export the policy again, or give another --mjcf"
         if sorted(found) != sorted(motors.names):
             others = sorted(set(found) ^ set(motors.names))
             raise UmcError(f"{mjcf.name} has other joints than the policy: {others}; {fix}")

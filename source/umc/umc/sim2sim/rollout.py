@@ -80,6 +80,8 @@ class RolloutCfg:
     solver: SolverCfg = field(default_factory=SolverCfg)
     clamp: bool = False
     """Whether targets are clamped to the joint limits, as on a robot; in the training they are not."""
+    mjcf: Path | None = None
+    """Model of a robot that is none of this package's; the package's own if None."""
 
     @property
     def num_envs(self) -> int:
@@ -172,7 +174,7 @@ class Simulation:
         self._noise = SensorNoise(cfg.description) if cfg.noise else None
         self._noisy: list[Callable[..., list[NDArray[np.float64]]]] = []
         motors, conditions = Motors.from_description(cfg.description), Conditions.from_description(cfg.description)
-        mjcf = cfg.solver.mjcf or robot_mjcf(cfg.description["trained"]["robot"])
+        mjcf = cfg.mjcf or robot_mjcf(cfg.description["trained"]["robot"])
         self.kind = RobotType(mjcf, motors, conditions, cfg.solver)
         self.robots = [Robot(self.kind)]
         self.step_dt = motors.physics_dt * motors.decimation

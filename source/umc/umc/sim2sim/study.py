@@ -134,6 +134,7 @@ def about(cfg: RolloutCfg, command_line: str) -> dict[str, Any]:
         "device": "cpu",
         "substeps": cfg.solver.substeps,
         "contact_time_s": cfg.solver.contact_time,
+        "mjcf": None if cfg.mjcf is None else cfg.mjcf.name,
         "targets": "clamped to the joint limits" if cfg.clamp else "not clamped",
         "ground": "flat",
         "action": AS_EVALUATED["action"],

@@ -224,16 +224,14 @@ def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
 
 def _about_terms(env_cfg: Any) -> list[str]:
     """Return a line about which terms of the group ``policy`` sensor faults reach."""
-    reached: dict[str, list[str]] = {"joint sensors": [], "the IMU": [], "none": []}
+    joints, imu, others = [], [], []
     for name, term in entries(entries(env_cfg.observations).get(GROUP) or {}).items():
         func = getattr(term, "func", None)
         if func is not None:
-            imu, joint = func in IMU_QUANTITIES, func is mdp.joint_sensor
-            reached["joint sensors" if joint else "the IMU" if imu else "none"].append(name)
-    words = [f"those of {what} {', '.join(names)}" for what, names in reached.items() if names and what != "none"]
-    if others := reached["none"]:
-        words.append(f"none {', '.join(others)}")
-    return [f"sensor faults in group {GROUP}: {'; '.join(words)}"] if words else []
+            (joints if func is mdp.joint_sensor else imu if func in IMU_QUANTITIES else others).append(name)
+    faults = {"faults of joint sensors": joints, "faults of the IMU": imu, "none": others}
+    words = [f"{what} reach {', '.join(names)}" for what, names in faults.items() if names]
+    return [f"group {GROUP}: {'; '.join(words)}"] if words else []
 
 
 def feet_of(env_cfg: Any) -> tuple[str, ...] | None:

@@ -218,10 +218,9 @@ def parse(argv: list[str], writes: bool = True) -> TrainRequest:
         if getattr(options, flag) is not None and key in keys:
             raise UmcError(f"--{flag} and {key} are both given; leave one out")
     require_folder_name(options.run_name, "--run_name")
-    if writes and options.run_dir is None:
-        require_writable(options.logs, "--logs")
-    elif writes:
-        require_writable(options.run_dir, "--run_dir")
+    if writes:
+        place = "logs" if options.run_dir is None else "run_dir"
+        require_writable(getattr(options, place), f"--{place}")
     if options.seed == -1:
         options.seed = random.randint(0, LARGEST_RANDOM_SEED)
     if options.resume and options.run_dir is not None:

@@ -337,7 +337,7 @@ class RecipeRun:
 
     def _from_source(self, phase: Phase, source: Source) -> Path | str:
         if source.recipe is not None:
-            path = self._from_recipe(phase, source.recipe, source.stage)
+            path = self._from_recipe(source.recipe, source.stage)
         elif is_pretrained(source.path):
             agent = AGENTS[phase.agent].stage1 or phase.agent
             if source.fold and agent.startswith(BASELINE_PREFIX):
@@ -354,10 +354,10 @@ class RecipeRun:
     def _teacher(self, phase: Phase) -> Path | str | None:
         """Return the policy that a phase imitates, as --teacher takes it."""
         if isinstance(phase.teacher, Teacher):
-            return self._from_recipe(phase, str(phase.teacher.recipe), phase.teacher.stage)
+            return self._from_recipe(str(phase.teacher.recipe), phase.teacher.stage)
         return phase.teacher
 
-    def _from_recipe(self, phase: Phase, name: str, stage: int) -> Path | str:
+    def _from_recipe(self, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         command = ["--recipe", name, *as_flags(logs=self.logs, seed=self.recipe.seed)]
         if not self.shows:
@@ -365,13 +365,13 @@ class RecipeRun:
                 other._check_done()
             except UmcError as error:
                 again = command_line("train", [*command, "--restart"])
-                raise UmcError(f"{phase.title} needs Stage {stage} of another recipe ({again}): {error}") from error
+                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers or not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"
             raise UmcError(
-                f"{phase.title} needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
+                f"this phase needs Stage {stage} of recipe {other.recipe.name}, which is not done under "
                 f"{self.logs}; run it first: {command_line('train', command)}"
             )
         return other._checkpoint(numbers[-1])

@@ -195,11 +195,8 @@ def resume_command(plan: Plan, checkpoint: Path) -> str:
     if processes > 1:
         words = [*python_arguments("train"), *arguments, "--distributed"]
         here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))  # of several machines each starts its own
-        nodes = (
-            [*f"--nnodes {processes // here} --rdzv_backend c10d --rdzv_endpoint HOST:29500".split()]
-            if here < processes
-            else []
-        )
+        several = f"--nnodes {processes // here} --rdzv_backend c10d --rdzv_endpoint HOST:29500"
+        nodes = several.split() if here < processes else []
         return shlex.join(["torchrun", *nodes, "--nproc_per_node", str(here), *words])
     return command_line("train", arguments)
 
