@@ -92,7 +92,8 @@ get_uv() {
         fi
         find_uv && return
     done
-    die "uv could not be installed by pip (see above); install uv yourself (for example: pipx install uv) and start again"
+    die "uv could not be installed by pip (see above); install pip (Ubuntu 24.04: apt install python3.12-venv)" \
+        "or uv yourself, and start again"
 }
 
 # Trusts the certificates that the system trusts, as pip does: networks that look into TLS put theirs there.
@@ -135,6 +136,9 @@ make_own() (
     uv="$(get_uv "$base")" || exit
 
     if [[ "$(stamp_of "$own")" == unfinished ]] || ! is_python312 "$own/bin/python"; then
+        if [[ -z "$(stamp_of "$own")" && -n "$(find "$own/" -mindepth 1 -print -quit 2>/dev/null)" ]]; then
+            die ".venv has files, and is no environment of Python 3.12 that this script made; move them away, then start again"
+        fi
         if [[ "$(stamp_of "$own")" == unfinished ]]; then say "the last install was interrupted; making .venv anew"; fi
         say "installing $(grep -c '^[a-z0-9]' requirements.lock) packages (Isaac Lab with its physics engines, PyTorch) into .venv:"
         say "up to 4 GB to download, 9 GB on disk; 2 to 15 minutes with your line, later starts take no time"
@@ -150,7 +154,8 @@ make_own() (
     export UV_COMPILE_BYTECODE=1
     if ! "$uv" pip install --python "$own/bin/python" --require-hashes --requirement requirements.lock >&2 ||
         ! "$uv" pip install --quiet --python "$own/bin/python" --no-deps --no-build-isolation --editable source/umc >&2; then
-        die "the install did not finish (see above); start again to go on, what was downloaded is kept"
+        die "the install did not finish (see above); start again to go on, what was downloaded is kept." \
+            "Where a package has no wheel for this system, it is older than glibc 2.35"
     fi
     write_stamp "$own" "$(fingerprint)"
     say "the environment is ready"
@@ -199,11 +204,13 @@ if s and s.origin: print("isaaclab in", "%d.%d" % sys.version_info[:2], sys.pref
         ${ISAACLAB_PATH:+"$ISAACLAB_PATH/_isaac_sim/python.sh" "$ISAACLAB_PATH/env_isaaclab/bin/python"} \
         ${ISAACLAB_PATH:+"$ISAACLAB_PATH/.venv/bin/python"} \
         ${ISAAC_PATH:+"$ISAAC_PATH/python.sh"} ${ISAACSIM_PATH:+"$ISAACSIM_PATH/python.sh"}; do
-        if [[ ! -x "$candidate" || "${candidate%/bin/python}" -ef "$own" ]]; then continue; fi
+        if [[ ! -x "$candidate" ]]; then continue; fi
+        if [[ "${candidate%/bin/python}" -ef "$own" ]]; then return 1; fi
         # From / so that no folder beside the caller passes for isaaclab; python.sh may talk, hence the sed.
         read -r version prefix < <(cd / && "$candidate" -c "$probe" 2>/dev/null | sed -n 's/^isaaclab in //p') || continue
         [[ "$version" == 3.12 ]] || die "$prefix has isaaclab on Python $version, UMC needs Isaac Lab 3.0 on Python 3.12:" \
-            "activate such an environment, or deactivate this one to let UMC make its own"
+            "activate such an environment, or deactivate this one (unset ISAACLAB_PATH, ISAAC_PATH, ISAACSIM_PATH)" \
+            "to let UMC make its own"
         python="$candidate"
         [[ "$(stamp_of "$prefix")" == "$(fingerprint)" ]] || add_to_active "$python" "$prefix" || exit
         return 0

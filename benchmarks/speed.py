@@ -120,7 +120,13 @@ def _run(argv: list[str]) -> int:
     table = Table(
         commit=None if git is None else git["commit"][:7] + (" and changes" if git["dirty"] else ""),
         date=now()[:10],
-        command=shlex.join(["umc", "benchmark-speed", *(["--quick"] if options.quick else [])]),
+        command=shlex.join(
+            [
+                *("umc", "benchmark-speed"),
+                *(["--quick"] if options.quick else []),
+                *(["--public", "CLONE"] if options.public else []),
+            ]
+        ),
         cpu=cpu_name(),
         cores=cores(),
         threads=int(THREADS),

@@ -2,7 +2,7 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Makes a bare Debian or Ubuntu with Python 3.12 ready for UMC: `docker/install.sh -h`.
+# Makes a bare Debian or Ubuntu with glibc 2.35 and Python 3.12 ready for UMC: `docker/install.sh -h`.
 # The Dockerfiles run it step by step; nothing in it needs Docker.
 set -euo pipefail
 
@@ -24,7 +24,8 @@ usage: docker/install.sh [system] [environment] [check]
 system       libraries of the distribution, by apt-get (as root)
 environment  UMC with Isaac Lab and its physics engines, by `./isaaclab.sh -i`: into .venv, or into the Isaac Lab that
              ISAACLAB_PATH names
-check        imports the engines and runs three files of fast tests
+check        imports the engines and runs three files of fast tests; the Isaac Lab of ISAACLAB_PATH needs
+             `./isaaclab.sh -i hypothesis pytest pytest-timeout pytest-xdist` before
 
 Without a step: all three in turn. A step that is already done takes no time.
 END

@@ -270,6 +270,20 @@ def test_an_unfinished_install_is_made_anew(checkout: Checkout) -> None:
     assert not (checkout.venv / "left over").exists(), "a half-written environment was kept"
 
 
+def test_files_in_venv_that_are_not_of_the_launcher_are_kept(checkout: Checkout) -> None:
+    (checkout.home / "disk").mkdir()
+    checkout.venv.symlink_to(checkout.home / "disk")
+    file = checkout.venv / "photo"
+    file.touch()
+    result = checkout.run("-i")
+    assert result.returncode == 2
+    assert "error: .venv has files" in result.stderr
+    assert file.exists()
+    file.unlink()
+    assert checkout.run("-p", "-c", "print('ran')").stdout == "ran\n"
+    assert (checkout.home / "disk/package").exists(), "the link was replaced"
+
+
 def test_two_starts_at_once_install_once(checkout: Checkout) -> None:
     checkout.hang.touch()
     first = checkout.start("-p", "-c", "print('first')")
@@ -315,6 +329,14 @@ def test_an_environment_that_has_isaaclab_is_used(checkout: Checkout, active: Pa
     again = checkout.run("-p", "-c", "print('again')", **{variable: str(active)})
     assert (again.stdout.splitlines()[-1], again.stderr) == ("again", "")
     assert installs_of_umc(active) == 1
+
+
+def test_the_own_environment_that_is_active_comes_before_others(checkout: Checkout, active: Path) -> None:
+    write_program(active / "_isaac_sim/python.sh", f'#!/bin/bash\nexec "{active}/bin/python" "$@"\n')
+    checkout.run("-i")
+    result = checkout.run("-i", VIRTUAL_ENV=str(checkout.venv), ISAACLAB_PATH=str(active))
+    assert result.stderr == f"umc: ready: {checkout.venv}/bin/python\n"
+    assert installs_of_umc(active) == 0
 
 
 def test_active_environment_without_isaaclab_is_left_alone(checkout: Checkout, active: Path) -> None:

@@ -106,7 +106,7 @@ def publish(checkpoint: Path, options: argparse.Namespace) -> tuple[str, dict[st
     if options.commit:
         origin["commit"] = options.commit
     if origin["commit"] is None:
-        raise UmcError(f"no {RUN_FILE} beside {checkpoint} says at which commit it was trained; give --commit")
+        raise UmcError(f"{checkpoint.parent / RUN_FILE} does not say at which commit it was trained; give --commit")
     info = dataclasses.replace(
         info,
         physics=origin["trained"]["physics"],
@@ -169,7 +169,9 @@ def _origin(
     from umc.tasks.task_cfg import resolve_cfgs
     from umc.terrains import ground_name
 
-    record = read_record(checkpoint.parent) if (checkpoint.parent / RUN_FILE).is_file() else {}
+    if not (checkpoint.parent / RUN_FILE).is_file():
+        raise UmcError(f"no {RUN_FILE} beside {checkpoint} says how it was trained; publish it from its run folder")
+    record = read_record(checkpoint.parent)
     terrain = trained_terrain(checkpoint, info)
     if not terrain:  # runs of UMC 0.1 say only what was overridden
         env_cfg, _ = resolve_cfgs(info.task, None, trained_overrides(checkpoint, info))

@@ -36,7 +36,7 @@ def blank():
     )
 
 
-def fail(recording, robot, joint, fault, kind, onset, end, found=None, predicted=None, severity=0.0):
+def fail(recording, robot, joint, fault, kind, onset, end, found=None, predicted=None, severity=0.2):
     """Let a joint fail, and be reported from a step on, as a kind."""
     recording.label[onset:end, robot, joint, fault] = kind + 1
     recording.severity[onset:end, robot, joint, fault] = severity

@@ -162,7 +162,7 @@ def test_nothing_is_written_where_something_is_wrong(tmp_path, out, capsys, monk
     refused("train with the agent as it is registered", "--actor_only")
     shutil.rmtree(path.parent / "params")
     (path.parent / "run.json").unlink()
-    refused("says at which commit it was trained; give --commit", "--actor_only")
+    refused("says how it was trained; publish it from its run folder", "--actor_only")
 
 
 def test_a_policy_is_replaced_only_on_purpose_and_its_figures_can_follow(tmp_path, out, capsys):

@@ -26,6 +26,7 @@ from umc.training.plan import Plan, broadcast_plan
 from umc.utils import distributed
 from umc.utils.distributed import Ranks, ranks_from_env, without_ranks
 from umc.utils.errors import UmcError
+from umc.utils.executor import LocalExecutor
 from umc.utils.process import ChildFailed
 
 TIMEOUT_S = 500.0
@@ -194,11 +195,21 @@ def test_a_child_that_is_no_rank_has_none_of_their_variables():
 def test_every_process_takes_the_gpu_of_its_number(monkeypatch, gpus, local_rank, asked, device):
     several(monkeypatch, local_rank)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
     if isinstance(device, UmcError):
         with pytest.raises(UmcError, match=str(device)):
             pick_device(asked)
     else:
         assert pick_device(asked) == device
+
+
+def test_a_gpu_with_too_old_a_driver_is_not_used(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # as NVML counts
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device(None) == "cpu"
+    assert LocalExecutor(None, None).gpus == 0
+    with pytest.raises(UmcError, match="finds no GPU, or only an older driver"):
+        pick_device("cuda")
 
 
 @pytest.mark.parametrize(

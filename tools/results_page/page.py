@@ -279,8 +279,8 @@ def _gaps(results: Sequence[RobotResults]) -> list[str]:
             lines.append(f"{display_name(robot)}: the paper's {gone}.")
     if not any(spec.purpose.startswith("ablation") for specs in found.values() for spec in specs):
         lines.append(
-            "The paper's ablations, one training each, are in the [experiments](experiments.md#the-papers-ablations) "
-            "with a transformer, in the [training guide](training_guide.md) with A1's MLP."
+            "The paper's ablations are in the [experiments](experiments.md#the-papers-ablations) with a transformer, "
+            "two trainings each, in the [training guide](training_guide.md) with A1's MLP, one each."
         )
     return lines
 

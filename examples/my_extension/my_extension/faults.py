@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two kinds of faults that UMC does not have: a sensor that lost resolution, and a joint that turns one way only."""
+"""Two kinds of faults that UMC does not have: a sensor that lost resolution, and a jammed joint."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class Coarse(SensorKind):
 
 @register_kind
 class Ratchet(JointKind):
-    """A tooth has jammed the gearbox: from its position at onset the joint turns upwards only."""
+    """A tooth has jammed the gearbox: the joint turns no lower than its position at onset."""
 
     name = "ratchet"
+    reduces_range = True
 
     @override
     def limit(self, limits: JointLimits, on: torch.Tensor, severity: torch.Tensor, onset: OnsetState) -> JointLimits:

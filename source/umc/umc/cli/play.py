@@ -75,6 +75,7 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
     from umc.evaluation.conditions import set_protocol
     from umc.evaluation.rollout import reset_batch, step_policy
     from umc.evaluation.session import open_session
+    from umc.viewer.live import MAX_LAG
 
     set_protocol(session.env_cfg, protocol, session.options.num_envs or 1)
     with open_session(session) as (env, (policy,)):
@@ -84,7 +85,7 @@ def show(session: Session, protocol: Protocol, endless: bool) -> int:
             due = time.monotonic()
             with progress_bar(protocol.steps, "playing") as bar:
                 for _ in step_policy(env, policy, obs, protocol.steps, bar):
-                    due += env.step_dt
+                    due = max(due + env.step_dt, time.monotonic() - MAX_LAG)
                     time.sleep(max(due - time.monotonic(), 0.0))
             if not endless:
                 return 0

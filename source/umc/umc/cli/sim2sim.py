@@ -82,7 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ledger", type=path, help="replay the faults of this ledger instead of a protocol's")
     add("--scenarios", type=scenario, nargs="+", help="scenarios of the protocol; all without it")
     add("--episodes", type=int, help=f"robots of each cell ({EPISODES}); episodes of each env of a ledger (all)")
-    add("--steps", type=int, help="length of an episode [env steps]; the protocol's or the ledger's without it")
+    add(
+        "--steps",
+        type=int,
+        help="length of an episode [env steps], 2 or more; the protocol's or the ledger's without it",
+    )
     add("--seed", type=int, help="one seed for all settings; the protocol's without it")
     add("--radii", type=float, nargs="+", help="radii of reached@k [m]; the protocol's without it")
     add("--against", type=path, help="folder of an evaluation's report, or its study.pt: report the agreement")

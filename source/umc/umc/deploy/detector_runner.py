@@ -121,8 +121,11 @@ def load_session(path: Path, wanted: str) -> onnxruntime.InferenceSession:
     where = shown(str(path))
     if not os.path.isfile(path):
         raise UmcError(f"{where} is missing; copy it beside policy.json, or {AGAIN}")
-    with path.open("rb") as file:
-        network = file.read(MAX_NETWORK_BYTES + 1)
+    try:
+        with path.open("rb") as file:
+            network = file.read(MAX_NETWORK_BYTES + 1)
+    except OSError as error:
+        raise UmcError(f"{where} cannot be read ({error.strerror}); make it readable") from error
     if len(network) > MAX_NETWORK_BYTES:
         raise UmcError(f"{where} is larger than {MAX_NETWORK_BYTES // 2**20} MiB; {AGAIN}")
     found = hashlib.sha256(network).hexdigest()

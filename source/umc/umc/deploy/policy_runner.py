@@ -102,7 +102,7 @@ class PolicyRunner:
         lower_limit: Lower joint limits [rad], -inf where there is none. Shape is (J,).
         upper_limit: Upper joint limits [rad], inf where there is none. Shape is (J,).
         detector: Detector that was exported with the policy; None without one. It decides which sensors are dead and
-            whether a fault has been detected wherever a call does not say so, and has its ``diagnosis`` of each joint.
+            whether a fault has been detected, beside what a call says, and has its ``diagnosis`` of each joint.
 
     Args:
         description: The folder of an exported policy, its ``policy.json`` or its ONNX file.
@@ -225,7 +225,8 @@ class PolicyRunner:
             Joint targets [rad]. Shape is (J,).
 
         Raises:
-            NonFiniteInput: If a value is not finite where its sensor is alive.
+            NonFiniteInput: If a value is not finite where its sensor is alive. With an exported detector the joint
+                counts as dead instead, unless all of them do.
             ImplausibleInput: If a living joint is more than 0.5 rad beyond its limits (4 pi rad from 0 without limits)
                 or faster than 3 times its speed limit and 50 rad/s (100 rad/s without a limit), the angular velocity
                 above 50 rad/s, or the command above 10 m/s or rad/s; BadGravity if gravity is not a unit vector.

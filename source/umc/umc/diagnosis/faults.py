@@ -98,6 +98,10 @@ class KindRange:
             low, high = math.nan, math.nan
         if not 0.0 <= low < high < math.inf:
             raise UmcError(f"{text}: severities go from a number, 0 or above, to a larger one: {kind}:0.1,0.3")
+        if high > 1.0 and _is_fraction(kind):
+            raise UmcError(
+                f"{text}: severities of {kind} are parts of what a healthy joint has, 0 to 1: {kind}:0.1,0.3"
+            )
         return cls(kind, (low, high))
 
     def __str__(self) -> str:
@@ -137,6 +141,8 @@ def without(held_out: Sequence[KindRange]) -> RandomFaults:
             raise UmcError(f"--hold_out {one.kind}: no detector learns it; choose from {', '.join(sorted(learned))}")
         if one.sizes is None:
             odds = {name: value for name, value in odds.items() if one.kind not in name.split("+")}
+        elif one.kind not in sizes:
+            raise UmcError(f"--hold_out {one}: severities of {one.kind} do not vary; hold out the whole kind")
         else:
             sizes[one.kind] = _rest(one.kind, sizes[one.kind], *one.sizes)
     if not odds:
@@ -175,11 +181,12 @@ def _distribution(kind: str, low: float, high: float) -> dict[str, Any]:
     if kind in SIGNED and low == 0.0:
         return {"uniform": [-high, high]}
     drawn = {"log_uniform" if kind in LOGARITHMIC and low > 0.0 else "uniform": [low, high]}
-    return (
-        drawn
-        if find_kind(kind).severity_reference(JointLimits(-_ONE, _ONE, _ONE, _ONE)) is None
-        else {"fraction": drawn}
-    )
+    return {"fraction": drawn} if _is_fraction(kind) else drawn
+
+
+def _is_fraction(kind: str) -> bool:
+    """Return whether severities of a kind are parts of what a healthy joint has."""
+    return find_kind(kind).severity_reference(JointLimits(-_ONE, _ONE, _ONE, _ONE)) is not None
 
 
 def random_settings(faults: RandomFaults, seed: int, steps: int, most_joints: int) -> dict[str, Any]:

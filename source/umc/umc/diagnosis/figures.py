@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
-from umc.diagnosis.faults import KindRange
+from umc.diagnosis.faults import SIZES, KindRange
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.thresholds import CANDIDATES, ON_STEPS, false_alarm_rates, false_alarms
 from umc.evaluation.statistics import Interval, wilson
@@ -32,6 +32,9 @@ CONFUSION_AFTER_S = 0.5
 
 KNOWN = (SENSOR_KINDS, JOINT_KINDS)
 """Kinds that a detector tells apart, by the last axis of a recording; a recording's kinds begin with them."""
+
+ROUNDING = 1e-3
+"""Largest relative error of a recorded severity [-]."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +134,23 @@ def _first(reported: NDArray[np.bool_]) -> int:
 def learned(events: Events, recording: Recording, held_out: Sequence[KindRange]) -> NDArray[np.bool_]:
     """Return which faults are of a kind and a severity that the detector has learned."""
     names = [recording.kinds[fault][kind] for fault, kind in zip(events.fault, events.kind, strict=True)]
-    known = np.array([name in KNOWN[fault] for name, fault in zip(names, events.fault, strict=True)], dtype=np.bool_)
+    known = np.array(
+        [
+            name in KNOWN[fault] and KindRange(name, _rounded(SIZES.get(name))).holds(name, severity)
+            for name, fault, severity in zip(names, events.fault, events.severity, strict=True)
+        ],
+        dtype=np.bool_,
+    )
     left_out = [
         any(choice.holds(name, severity) for choice in held_out)
         for name, severity in zip(names, events.severity, strict=True)
     ]
     return known & ~np.array(left_out, dtype=np.bool_)
+
+
+def _rounded(sizes: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Widen a range of severities by what a recording rounds them."""
+    return None if sizes is None else (sizes[0] * (1.0 - ROUNDING), sizes[1] * (1.0 + ROUNDING))
 
 
 def _reach(faulty: NDArray[np.float64]) -> float:

@@ -264,6 +264,12 @@ def settle(detector: Detector, unseen: Sequence[Stretch], step_dt: float, most: 
         relative = calibrate(detector, predicted, labels[..., fault], fault)
         probability = 1.0 - (predicted / relative).softmax(dim=-1)[..., 0]
         threshold = choose(probability, faulty, starts, step_dt, most)
+        if threshold.false_alarms > most:
+            print(
+                f"{name}s: no threshold keeps --false_alarms {most:g}; {threshold.on} has "
+                f"{threshold.false_alarms:.2g} per minute",
+                flush=True,
+            )
         detector.thresholds[fault] = torch.tensor([threshold.on, threshold.off, float(ON_STEPS)])
         temperature = float(detector.temperature[fault])
         figures[name] = {"temperature": temperature, "steps": ON_STEPS, **asdict(threshold)}

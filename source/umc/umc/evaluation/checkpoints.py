@@ -195,12 +195,22 @@ def read_externals(texts: Sequence[str], task: str, env_cfg: Any, trust: bool) -
     return tuple(found)
 
 
+def require_detector(checkpoints: Sequence[Checkpoint], env_cfg: Any) -> None:
+    """Raise UmcError if the detector that an env cfg names is of another robot than the policies."""
+    from umc.detection import read_detector
+
+    file = getattr(getattr(env_cfg, "detection", None), "file", None)
+    if file is not None:
+        detector = read_detector(Path(file))
+        for one in checkpoints[:1]:
+            detector.require(one.info.robot, one.info.joint_names)
+
+
 def with_detections(checkpoints: Sequence[Checkpoint], texts: Sequence[str], env_cfg: Any) -> tuple[Checkpoint, ...]:
     """Return every policy once for each source of what is reported to it; UmcError for one that cannot be.
 
     ``env_cfg`` is checked with each of them, and stays as it is.
     """
-    from umc.detection import read_detector
     from umc.mdp.detection import check_detection, read_detection
     from umc.tasks.limits import check_values
 
@@ -211,8 +221,7 @@ def with_detections(checkpoints: Sequence[Checkpoint], texts: Sequence[str], env
         cfg = env_cfg.detection = read_detection(text)
         check_detection(cfg)
         check_values(env_cfg, None)
-        if cfg.file is not None:
-            read_detector(Path(cfg.file))
+        require_detector(checkpoints, env_cfg)
     env_cfg.detection = kept
     return tuple(replace(one, detection=text) for one in checkpoints for text in texts)
 

@@ -36,6 +36,9 @@ from umc.evaluation.statistics import (
 from umc.evaluation.study import PolicyResult, Study
 from umc.utils.errors import UmcError
 
+ROUNDING = 1e-24
+"""Variance of a rate that is rounding, not scatter."""
+
 
 class RobotTable:
     """Numerators and denominators of metrics by scenario and robot of a policy.
@@ -141,7 +144,7 @@ class Estimates:
         if not np.isfinite(value):
             return None
         if not self.metrics[column].rate:
-            return self._percentiles(value, self._replicates[number, place, column])
+            return self._percentiles(value, self._replicates[number, place, column], self._few([number], place, column))
         rows = slice(None) if scenario is None else slice(scenario, scenario + 1)
         return average_rate(self._numerators[number, rows, :, column], self._denominators[number, rows, :, column])
 
@@ -155,9 +158,11 @@ class Estimates:
         if not np.isfinite(values).any():
             return None
         found = self._percentiles(
-            float(mean_of_known(values)), over_seeds(self._replicates[members, place, column], self.seed)
+            float(mean_of_known(values)),
+            over_seeds(self._replicates[members, place, column], self.seed),
+            self._few(members, place, column),
         )
-        if self.too_few or not self.metrics[column].rate:
+        if math.isnan(found.low) or not self.metrics[column].rate:
             return found
         return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
@@ -173,10 +178,17 @@ class Estimates:
         if not np.isfinite(figures).all():
             return None
         found = difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
-        return replace(found, low=math.nan, high=math.nan, p=math.nan) if self.too_few else found
+        few = self._few(self.groups[first] + self.groups[second], place, column)
+        return replace(found, low=math.nan, high=math.nan, p=math.nan) if few else found
 
-    def _percentiles(self, value: float, replicates: Floats) -> Interval:
-        return Interval(value, math.nan, math.nan) if self.too_few else percentiles(value, replicates)
+    def _few(self, members: Sequence[int], place: int, column: int) -> bool:
+        """Return whether a figure of one of some policies has too few robots for a bootstrap."""
+        rows = slice(None) if place < 0 else slice(place, place + 1)
+        counts = (self._denominators[members, rows, :, column].sum(axis=1) > 0).sum(axis=-1)
+        return self.too_few or int(counts.min()) < MIN_ROBOTS
+
+    def _percentiles(self, value: float, replicates: Floats, few: bool) -> Interval:
+        return Interval(value, math.nan, math.nan) if few else percentiles(value, replicates)
 
 
 def group_names(study: Study) -> list[str]:
@@ -198,7 +210,8 @@ def average_rate(numerators: Floats, denominators: Floats) -> Interval | None:
     rates = numerators.sum(axis=1) / count
     influence = ((numerators - rates[:, None] * denominators) / count[:, None]).sum(axis=0) / len(count)
     units = int((denominators.sum(axis=0) > 0).sum())
-    return wilson_of_mean(float(rates.mean()), float((influence**2).sum()), units)
+    variance = float((influence**2).sum())
+    return wilson_of_mean(float(rates.mean()), variance if variance > ROUNDING else 0.0, units)
 
 
 def _check_pairs(study: Study) -> None:

@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -159,6 +160,8 @@ class Evaluator:
         self.groups = [groups[number // sources] + words for number, words in enumerate(watched)]
         if session.options.labels is None:
             self.labels = [name + words for name, words in zip(self.labels, watched, strict=True)]
+        if twice := [name for name, count in Counter(self.labels).items() if count > 1]:
+            raise UmcError(f"two policies have the name {twice[0]}; give each its own by --labels")
         conditions = self._conditions()
         policies = [fingerprint(one.identity) for one in session.checkpoints]
         self.parts = [
@@ -203,6 +206,7 @@ class Evaluator:
                     bar.set_description(f"{self.labels[part.policy]}, batch {part.batch + 1}/{self.batches.count}")
                     assignment = self.batches.assignment(part.batch)
                     self.session.checkpoints[part.policy].report_faults(env)
+                    torch.manual_seed(self.protocol.seed + part.batch)  # of the noise, whatever was simulated before
                     run = run_faults(env, policies[part.policy], self.protocol, assignment, feet, bar)
                     part.save(run.select(slice(self.batches.size(part.batch))), joints, names)
 

@@ -19,6 +19,9 @@ _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_?")
 _SEED = re.compile(r"[_-]?seed[_-]?\d+")
 """Part of a run's name that differs between seeds."""
 
+_SAME_RECIPE = re.compile(r"env\.(scene\.num_envs|events\.\w+\.params\.ledger)=")
+"""Overrides that make no other recipe."""
+
 
 def agent_of(info: CheckpointInfo) -> tuple[str, str]:
     """Return agent and RL library of a checkpoint."""
@@ -45,6 +48,8 @@ def own_labels(labels: Sequence[str], count: int) -> list[str]:
     if len(labels) != count:
         counted = f"{count} policies (each once per --detection)"
         raise UmcError(f"--labels has {len(labels)} names for {counted}; give one for each")
+    if not all(labels):
+        raise UmcError("--labels has an empty name; give each policy one")
     if len(set(labels)) != count:
         raise UmcError(f"--labels {' '.join(labels)} hold a name twice; give each policy its own")
     return list(labels)
@@ -53,14 +58,17 @@ def own_labels(labels: Sequence[str], count: int) -> list[str]:
 def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     """Return the group of each policy: the same recipe with other training seeds.
 
-    A recipe is agent, library, stage, number of iterations, what the agent changes in its task, and the name of the run
-    without its seed. Runs that share all that and the seed, too, are no sample over seeds: each is a group of its own.
+    A recipe is agent, library, stage, number of iterations, the name of the run without its seed, and the overrides
+    that not all policies share. Runs that share all that and the seed, too, are no sample over seeds: each is a group
+    of its own.
     """
     recipes, seeds = [], Counter()
-    for path, info in checkpoints:
+    overrides = [_overrides(info) for _, info in checkpoints]
+    common = set.intersection(*overrides) if overrides else set()
+    for (path, info), own in zip(checkpoints, overrides, strict=True):
         agent, library = agent_of(info)
         name = _SEED.sub("", _TIME.sub("", path.parent.name)) if _TIME.match(path.parent.name) else ""
-        changes = " ".join(info.agent_overrides)
+        changes = " ".join(sorted(own - common))
         recipes.append((agent, f"stage {info.stage}", library, name, f"iteration {info.iteration}", changes))
         seeds[recipes[-1], info.seed] += 1
     descriptions = []
@@ -70,6 +78,12 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     different = list(dict.fromkeys(descriptions))
     names = dict(zip(different, _distinct(different), strict=True))
     return [names[description] for description in descriptions]
+
+
+def _overrides(info: CheckpointInfo) -> set[str]:
+    """Return the overrides of a policy's training that make its recipe another one."""
+    changed = [*info.agent_overrides, *(info.env_overrides or ()), *info.network_overrides]
+    return {override for override in changed if not _SAME_RECIPE.match(override)}
 
 
 def _distinct(descriptions: Sequence[tuple[str, ...]]) -> list[str]:

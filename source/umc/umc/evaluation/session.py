@@ -18,6 +18,7 @@ from umc.evaluation.checkpoints import (
     interface_overrides,
     read_checkpoints,
     read_externals,
+    require_detector,
 )
 from umc.rl.checkpoint import CheckpointInfo, require_match
 from umc.rl.pretrained import is_pretrained
@@ -96,6 +97,7 @@ def prepare(options: argparse.Namespace, overrides: list[str], stage: int | None
     env_cfg.sim.device = device
     options.device = device
     checkpoints = (*checkpoints, *externals)
+    require_detector(checkpoints, env_cfg)
     remarks = (*remarks, *about_engine, *about_interface, *about_ground, *about_task)
     return Session(options, checkpoints, task, env_cfg, device, remarks, tuple(repeated), typed_device)
 
@@ -110,7 +112,7 @@ def without_policy(
     from umc.tasks.task_cfg import check_launch, pick_device, resolve_cfgs
 
     task = checked_task(task)
-    device = options.device = pick_device(options.device)
+    device = options.device = pick_device(options.device) if launches else "cpu"
     engine, remarks = engine_override((), overrides, device)
     env_cfg, _ = resolve_cfgs(task, None, [*engine, *overrides])
     if launches:

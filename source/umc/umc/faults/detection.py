@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import torch
 
+from umc.faults.plan import NEVER
 from umc.faults.state import FAULT_FLAG_WIDTH, FaultState
 
 SOURCES = ("oracle", "corrupted_oracle", "detector", "none")
@@ -36,6 +37,8 @@ class CorruptedOracle:
         shape = (state.num_envs, len(state.joint_names))
         self._alarm_end = torch.zeros(shape, dtype=torch.long, device=state.device)
         """Env step at which a joint's false alarm ends."""
+        self._since = torch.full(shape, NEVER, dtype=torch.long, device=state.device)
+        """First onset of a joint's faults without a pause between them [env steps]; NEVER without one."""
         self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
         """Episode and env step of the last :meth:`update`."""
 
@@ -45,6 +48,9 @@ class CorruptedOracle:
         new = (now != self._at).any(dim=0)[:, None]
         other = (now[0] != self._at[0])[:, None]
         self._at.copy_(now)
+        onset = state.joint_onset
+        since = torch.where(other, onset, torch.minimum(self._since, onset))
+        self._since.copy_(torch.where(onset == NEVER, NEVER, since))
         if self._chance == 0.0:
             return
         self._alarm_end.masked_fill_(other, 0)
@@ -76,7 +82,7 @@ class CorruptedOracle:
     @property
     def _found(self) -> torch.Tensor:
         """Faulty joints that have been found. Shape is (E, J)."""
-        found = self._state.step[:, None] - self._state.joint_onset >= self._delay
+        found = self._state.step[:, None] - self._since >= self._delay
         if self._missed > 0.0:
             found &= self._state.uniform("detection/missed", every_step=False) >= self._missed
         return found

@@ -175,7 +175,8 @@ class Ledger:
             row: dict[str, Any] = {"env": episode.env, "episode": episode.episode, "length": episode.length}
             hits = [(number, fault) for number, fault in enumerate(episode.faults) if fault.joints]
             for number, fault in hits:
-                set_in = next((switch.step for switch in episode.switches if number in switch.on), None)
+                # by time, as a fault that was healed on some of its joints has two numbers
+                set_in = next((switch.step for switch in episode.switches if _is_due(fault, switch.step)), None)
                 times = {name: getattr(fault, name) for name in ("onset", "end", "period", "on")} | {"set_in": set_in}
                 about = {"fault": number, "scenario": fault.scenario.name, "detected": fault.detected}
                 for kind, severity in fault.severity.items():
@@ -185,6 +186,10 @@ class Ledger:
                 name = episode.faults[0].scenario.name
                 nothing = dict.fromkeys(("onset", "end", "period", "on", "set_in", "joint", "kind", "severity"))
                 yield {**row, "fault": 0, "scenario": name, "detected": False, **nothing}
+
+
+def _is_due(fault: LedgerFault, step: int) -> bool:
+    return fault.onset is not None and fault.onset <= step and (fault.end is None or step < fault.end)
 
 
 def read_ledger(path: str | Path, *, allow_truncated: bool = False) -> Ledger:

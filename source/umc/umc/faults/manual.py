@@ -64,8 +64,10 @@ def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[
     _check(state, env, joint)
     now = int(state.step[env])
     changed, moved = [], False
-    for number in _open(state, env, joint):
+    for number in _open(state, env, joint, over=True):
         plan = state.plan
+        if int(plan.end[env, number]) <= now + 1 and not moved:
+            continue  # over: it moves only to stay behind a fault that was split
         made_now = int(plan.onset[env, number]) > now
         if joint is None or made_now or (not moved and int(plan.joints[env, number].sum()) == 1):
             _end(state, env, number, now)
@@ -80,7 +82,7 @@ def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[
             getattr(plan, name)[env, part] = getattr(plan, name)[env, number]
         plan.joints[env, number, joint] = False
         plan.joints[env, part, joint] = True
-        plan.end[env, part] = now + 1
+        plan.end[env, part] = plan.end[env, number].clamp(max=now + 1)
         state.faults_on[env, part] = state.faults_on[env, number]
         if not plan.joints[env, number].any():  # a second fault of the joint that was split before
             plan.onset[env, number] = NEVER
@@ -101,13 +103,13 @@ def _check(state: FaultState, env: int, joint: int | None) -> None:
         raise UmcError(f"there is no joint {joint}; choose 0 to {len(state.joint_names) - 1}")
 
 
-def _open(state: FaultState, env: int, joint: int | None) -> list[int]:
-    """Faults of a joint that have set in or are manual, and are not over in the next step."""
+def _open(state: FaultState, env: int, joint: int | None, over: bool = False) -> list[int]:
+    """Faults of a joint that have set in or are manual, and are not over in the next step unless ``over``."""
     plan, now = state.plan, int(state.step[env])
     affects = plan.joints[env].any(dim=1) if joint is None else plan.joints[env, :, joint]
     started = plan.onset[env] <= now
     started[state.source.num_faults :] = plan.onset[env, state.source.num_faults :] <= now + 1
-    return (affects & started & (plan.end[env] > now + 1)).nonzero().flatten().tolist()
+    return (affects & started & (over | (plan.end[env] > now + 1))).nonzero().flatten().tolist()
 
 
 def _end(state: FaultState, env: int, number: int, now: int) -> None:

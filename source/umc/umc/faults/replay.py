@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from umc.faults.kinds import FaultKind, find_kind
-from umc.faults.ledger import Ledger, LedgerFault, read_ledger
+from umc.faults.ledger import MANUAL_FAULT, Ledger, LedgerFault, read_ledger
 from umc.faults.plan import NEVER, NO_SCENARIO, FaultPlan, empty_plan, widen_plan
 from umc.faults.random import seed_word
 from umc.faults.schedule import FaultSchedule, RandomKey
@@ -61,7 +61,9 @@ class FaultReplay:
                 f"the ledger {path} counts env steps of {header.step_dt:g} s, this environment takes {step_dt:g} s;"
                 " set decimation and sim.dt as they were"
             )
-        last = max((fault.onset or 0 for one in self.ledger.episodes.values() for fault in one.faults), default=0)
+        faults = (fault for one in self.ledger.episodes.values() for fault in one.faults)
+        # a fault that was injected in the last env step never sets in
+        last = max((fault.onset or 0 for fault in faults if fault.scenario.name != MANUAL_FAULT), default=0)
         if episode_length is not None and last >= episode_length:
             raise UmcError(
                 f"the ledger {path} has an onset at step {last}, but episodes end at step {episode_length};"

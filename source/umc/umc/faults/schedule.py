@@ -118,9 +118,11 @@ class FaultSchedule:
         self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
         """Number of each joint in random draws."""
         ids = check_joints(self.joint_names, cfg.joint_names)
+        groups = check_groups(self.joint_names, ids, cfg.joint_groups)
+        if groups is not None:  # joints of no group cannot fail
+            ids = sorted({joint for members in groups.values() for joint in members})
         self._candidates = torch.zeros(len(self.joint_names), dtype=torch.bool, device=self.device)
         self._candidates[ids] = True
-        groups = check_groups(self.joint_names, ids, cfg.joint_groups)
         self._groups = None if groups is None else _Groups(groups, len(self.joint_names), self.device)
         units = (len(ids), "joints that can fail") if groups is None else (len(groups), "joint groups")
         onset, onset_range = check_onset(cfg.onset, cfg.onset_range, episode_length)

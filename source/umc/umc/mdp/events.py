@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from isaaclab.managers import EventTermCfg, ManagerTermBase, SceneEntityCfg
+from isaaclab.utils.string import string_to_callable
 
 from umc.faults import (
     FaultCases,
@@ -36,6 +37,7 @@ from umc.mdp.detection import DetectionCfg, DetectorInEnv, make_detection
 from umc.mdp.fault_log import FaultLog
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.imu import check_imu_sensors
+from umc.mdp.observations import entries
 from umc.mdp.physics import JointLimitWriter
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -63,8 +65,12 @@ class joint_faults(ManagerTermBase):
         faults = faults_cfg(None, {**params, "joint_names": asset_cfg.joint_names})
         self.asset_name = asset_cfg.name
         self.asset: Articulation = env.scene[asset_cfg.name]
-        writer = JointLimitWriter(self.asset) if _needs_nominal(faults, env.cfg) else None
+        _check_order(env.cfg)
+        writer = JointLimitWriter(self.asset) if _has_fraction([faults.severity, faults.cases]) else None
         self.source = _plan_source(faults, env, self.asset, None if writer is None else writer.nominal)
+        if writer is None and has_fault_curriculum(env.cfg) and _limits_joints(self.source):
+            writer = JointLimitWriter(self.asset)  # of a curriculum's mild severities
+            self.source = _plan_source(faults, env, self.asset, writer.nominal)
         check_command_faults(env.cfg, self.source.kinds, self.asset, asset_cfg.name)
         check_imu_sensors(env.cfg, self.source.kinds)
         ranks = ranks_from_env()
@@ -77,7 +83,7 @@ class joint_faults(ManagerTermBase):
         self.writer: JointLimitWriter | None = None
         """Writes limits into physics; None in a task without joint faults."""
         has_faults = self.source.has_faults or has_fault_curriculum(env.cfg)
-        if has_faults and any(isinstance(kind, JointKind) for kind in self.source.kinds):
+        if has_faults and _limits_joints(self.source):
             self.writer = writer or JointLimitWriter(self.asset)
             if not isinstance(self.source, FaultReplay):
                 # not by a nominal of the schedule, which ledgers hold and which fractions alone need
@@ -140,7 +146,7 @@ class joint_faults(ManagerTermBase):
     def reset_faults(self, env_ids: torch.Tensor | slice) -> None:
         """Restore the physics of some envs and plan their next faults."""
         ids = torch.arange(self.num_envs, device=self.device)[env_ids if isinstance(env_ids, slice) else env_ids.long()]
-        if self.source.has_faults and any(isinstance(kind, JointKind) for kind in self.source.kinds):
+        if self.source.has_faults and _limits_joints(self.source):
             self.prepare_limits()  # a curriculum of the user's may have raised odds that were 0
         if self.writer is not None:
             envs = torch.zeros_like(self._pending)
@@ -207,15 +213,27 @@ def _signature() -> inspect.Signature:
 cast("Any", joint_faults.__call__).__signature__ = _signature()
 
 
-def _needs_nominal(faults: FaultsCfg, env_cfg: Any) -> bool:
-    """Return whether severities depend on healthy limits: as fractions, or as mild ones of a curriculum."""
+def _check_order(env_cfg: Any) -> None:
+    """Raise UmcError unless :func:`reset_faults` is the first reset term, without which no episode has a plan."""
+    terms = entries(env_cfg.events).values()
+    funcs = [term.func for term in terms if isinstance(term, EventTermCfg) and term.mode == "reset"]
+    first = string_to_callable(funcs[0]) if funcs and isinstance(funcs[0], str) else (*funcs, None)[0]
+    if first is not reset_faults:
+        raise UmcError(
+            "umc.mdp.reset_faults is not the first reset event; put it first (FaultEventsCfg as the last of several "
+            "base classes)"
+        )
 
-    def has_fraction(value: Any) -> bool:
-        if isinstance(value, Mapping):
-            return FRACTION in value or any(has_fraction(part) for part in value.values())
-        return isinstance(value, list | tuple) and any(has_fraction(part) for part in value)
 
-    return has_fraction([faults.severity, faults.cases]) or has_fault_curriculum(env_cfg)
+def _limits_joints(source: FaultSchedule | FaultCases | FaultReplay) -> bool:
+    return any(isinstance(kind, JointKind) for kind in source.kinds)
+
+
+def _has_fraction(value: Any) -> bool:
+    """Return whether some severity is a part of a healthy limit."""
+    if isinstance(value, Mapping):
+        return FRACTION in value or any(_has_fraction(part) for part in value.values())
+    return isinstance(value, list | tuple) and any(_has_fraction(part) for part in value)
 
 
 def _plan_source(

@@ -64,6 +64,8 @@ def as_sensor(
     """Return a term whose sensor can fail, in place of one that shows ``func``; UmcError if it cannot become one."""
     if term.noise is not None and not isinstance(term.noise, NoiseCfg | PresetCfg):
         raise UmcError(f"observation '{where}' has a noise model with a state; a sensor that can fail needs a NoiseCfg")
+    if isinstance(func, type):
+        raise UmcError(f"observation '{where}': {func.__name__} is a class; a sensor that can fail needs a function")
     if term.modifiers:
         raise UmcError(f"observation '{where}' has modifiers, which would act on dead sensors; put them into its func")
     wrapped = copy.copy(term)

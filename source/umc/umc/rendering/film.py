@@ -179,12 +179,12 @@ def film_takes(
 
 def _note_events(take: Take, step: Step, state: Any, fallen: bool) -> None:
     """Note when the fault began, the robot fell or the simulation failed."""
-    if take.onset is None and bool(state.active[0]):
+    if take.failed is None and bool(step.non_finite[0]):
+        take.failed = step.number
+    if take.onset is None and take.failed is None and bool(state.active[0]):
         take.onset = step.number
         faulty = faulty_joints(state)[0].tolist()
         take.joints = tuple(name for name, hit in zip(state.joint_names, faulty, strict=True) if hit)
-    if take.failed is None and bool(step.non_finite[0]):
-        take.failed = step.number
     if take.fell is None and take.failed is None and fallen:
         take.fell = step.number
 

@@ -79,6 +79,11 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
             raise UmcError(
                 "agent.critic_sees_faults needs a new optimizer; drop agent.stage1_transfer.reset_optimizer=false"
             )
+        if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
+            raise UmcError(
+                f"agent.critic_sees_faults: the critic's Stage 1 reads {flag}, beside which no column can be "
+                "added; leave it out of agent.obs_groups.critic in both stages"
+            )
         data["critic_state_dict"] = widen_critic(data["critic_state_dict"], critic)
     parts = {"actor": True, "critic": True, "optimizer": keep_optimizer, "iteration": False}
     runner.load(str(path), load_cfg=parts, data=data)

@@ -139,13 +139,14 @@ def agreement(protocol: Protocol, first: EpisodeBatch, second: EpisodeBatch) -> 
 def ledger_agreement(ledger: Ledger, cfg: RolloutCfg, study: Study) -> list[Agreement]:
     """Compare a ledger's robots with the lengths of the recorded episodes: of engines, if the policies are the same.
 
-    A recorded episode that is as long as the longest counts as stood, any other as a fall.
+    A recorded episode that is as long as the longest, or as the rollout, counts as stood, any other as a fall.
     """
     lengths = [ledger.episodes[key].length for key in zip(cfg.env.tolist(), cfg.episode.tolist(), strict=True)]
     longest = max((length for length in lengths if length is not None), default=0)
     known = np.array([length is not None for length in lengths])
-    recorded = np.array([(length or 0) >= longest for length in lengths])
-    stood = (study.policies[0].run.episodes.outcome == Outcome.UP).numpy()
+    recorded = np.array([(length or 0) >= min(longest, cfg.steps) for length in lengths])
+    outcome = study.policies[0].run.episodes.outcome
+    stood = ((outcome == Outcome.UP) | (outcome == Outcome.NO_ONSET)).numpy()
     flags = {"stood": [recorded[known], stood[known]]}
     return _rows(study.protocol.scenarios, cfg.cell[known], np.flatnonzero(known), flags)
 

@@ -176,6 +176,9 @@ class RobotType:
         self.joints = np.array([model.joint(name).id for name in motors.names])
         self.qpos, self.qvel = model.jnt_qposadr[self.joints], model.jnt_dofadr[self.joints]
         self.base = int(model.jnt_bodyid[0])
+        names = motors.names
+        if free := [name for name, joint in zip(names, self.joints, strict=True) if not model.jnt_limited[joint]]:
+            raise UmcError(f"{mjcf.name}: {', '.join(free)} has no limits, with which faults act; give it a range")
         lower, upper = model.jnt_range[self.joints].T.copy()
         self.bounds = JointBounds(lower, upper, motors.effort, motors.velocity)
         """Limits of the healthy joints."""

@@ -61,7 +61,10 @@ def ledger_rollout(
     ``base`` is a protocol of the same robot, whose command and radii are taken over. An episode has ``steps`` env
     steps, by default those of the longest recorded one; of each env ``episodes`` are taken, by default all.
     """
-    kept = {key: one for key, one in ledger.episodes.items() if episodes is None or key[1] < episodes}
+    first: dict[int, int] = {}  # of a resumed training not 0
+    for env, number in ledger.episodes:
+        first[env] = min(number, first.get(env, number))
+    kept = {key: one for key, one in ledger.episodes.items() if episodes is None or key[1] < first[key[0]] + episodes}
     if not kept:
         raise UmcError(f"the ledger {ledger.path} holds no episode; record it again")
     steps = steps or max(one.length or 0 for one in kept.values())
@@ -70,7 +73,8 @@ def ledger_rollout(
     names = [_known(one.faults[0].scenario) for one in kept.values()]
     scenarios = tuple(dict.fromkeys(names))
     onsets = [fault.onset for one in kept.values() for fault in one.faults if fault.onset is not None]
-    setting = Setting(seed=ledger.header.seed, onset=max(1, int(np.median(onsets))) if onsets else 1)
+    onset = int(np.median(onsets)) if onsets else 1  # of healthy episodes: the others have their own
+    setting = Setting(seed=ledger.header.seed, onset=min(max(1, onset), steps - 1))
     protocol = replace(
         base,
         name=f"ledger {ledger.path.name}",

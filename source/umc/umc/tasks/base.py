@@ -28,7 +28,8 @@ from umc.faults import paper_settings, training_faults
 from umc.mdp import FaultEventsCfg as FaultEventsCfg  # tasks take it from here
 from umc.tasks.bodies import TRUNK, BodyNamesCfg, check_robot, name_bodies
 from umc.tasks.device import DEFAULT_DEVICE
-from umc.terrains import FLAT_GROUND_CFG
+from umc.terrains import FLAT_GROUND_CFG, GROUND_MATERIAL, TrackImporterCfg
+from umc.utils.errors import UmcError
 
 PHYSICS_DT = 0.005
 """Physics step [s] of A1-Walk, unitree_rl_gym and solo_gym."""
@@ -186,6 +187,13 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
     def validate_config(self) -> None:
         """Refuse a robot that does not fit the task; Isaac Lab calls this before it starts the simulation."""
         check_robot(self)
+        terrain = self.scene.terrain
+        own = isinstance(terrain, TrackImporterCfg) or terrain.usd_path == FLAT_GROUND_CFG.usd_path
+        if own and terrain.physics_material != GROUND_MATERIAL:
+            raise UmcError(
+                "env.scene.terrain.physics_material would not act on every engine; change the friction of the feet: "
+                "env.events.friction.params.static_friction_range and dynamic_friction_range"
+            )
 
     def set_robot(self, name: str, robot: ArticulationCfg, faults: Mapping[str, Any] | None = None) -> None:
         """Put a robot in the scene, all healthy: with fields of ``faults``, or the paper's training table where None.

@@ -18,6 +18,7 @@ from isaaclab.utils import configclass
 from isaaclab.utils.assets import retrieve_file_path
 
 from umc import mdp
+from umc.faults import FaultsCfg
 from umc.mdp.detection import GROUP
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.observations import IMU_QUANTITIES, entries
@@ -212,10 +213,17 @@ def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
             fix = f"change env.events.{FAULTS_TERM}.params.asset_cfg.joint_names"
             raise UmcError(f"{FIELD}.joints is for tasks without faults, and {task} has them; {fix}")
         return []
+    joints = parts_of(env_cfg).joints
+    most = FaultsCfg().num_joints[1]
     try:
         # a joint and a command fault, so that both can be chosen
         mdp.add_faults(
-            env_cfg, joint_names=parts_of(env_cfg).joints, scenario=["rom", "dropped"], severity={"rom": 1.0}, onset=1
+            env_cfg,
+            joint_names=joints,
+            scenario=["rom", "dropped"],
+            severity={"rom": 1.0},
+            num_joints=(1, most if joints is None else min(most, len(joints))),
+            onset=1,
         )
     except UmcError as error:
         raise UmcError(f"faults cannot be added to {task}: {error}") from error

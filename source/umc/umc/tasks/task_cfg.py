@@ -21,7 +21,7 @@ from umc.rl.skrl.cfg import require_skrl
 from umc.tasks.limits import check_values
 from umc.utils.cli import did_you_mean
 from umc.utils.config import SELECTORS, override_key
-from umc.utils.distributed import ranks_from_env
+from umc.utils.distributed import num_gpus, ranks_from_env
 from umc.utils.errors import UmcError, shown
 from umc.utils.naming import library_of
 from umc.utils.process import environment
@@ -347,7 +347,7 @@ def pick_device(device: str | None) -> str:
     """Return the device asked for, else the first GPU, else the CPU; each of several ranks gets a GPU of its own."""
     import torch
 
-    ranks, count = ranks_from_env(), torch.cuda.device_count()
+    ranks, count = ranks_from_env(), num_gpus()
     if ranks.is_distributed and device not in (None, "cpu", "cuda"):
         raise UmcError(f"--device {device}: each process takes the GPU of its number; give cuda, cpu or no --device")
     try:

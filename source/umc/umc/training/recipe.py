@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from umc.rl.agents import AGENTS
 from umc.tasks.registry import checked_robot, task_id
@@ -47,7 +47,7 @@ LARGEST_SCALE = 256
 MINI_BATCHES, DEFAULT_MINI_BATCHES = "agent.algorithm.num_mini_batches", 4
 """Field with the mini-batches of an iteration, and its value in the tasks' cfgs."""
 
-ITERATION_KEYS = ("agent.curriculum_iterations", "agent.severity_iterations")
+ITERATION_KEYS = ("agent.curriculum_iterations", "agent.severity_iterations", "agent.distillation.mixing")
 """Overrides that count iterations."""
 
 PACKAGED = Path("config", "recipes")
@@ -55,6 +55,16 @@ PACKAGED = Path("config", "recipes")
 
 BEFORE = "before"
 """``from`` of a phase that loads only the weights of the previous one."""
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(f"{shown(text)} holds characters that cannot be printed")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_printable)]
+"""What messages show as it is."""
 
 
 def _known_agent(agent: str) -> str:
@@ -96,7 +106,7 @@ class Source(Section):
     """Checkpoint, run folder, ``pretrained`` or ``pretrained:NAME``."""
     recipe: str | None = None
     """Recipe whose stage they are, trained before."""
-    stage: PositiveInt = 1
+    stage: Literal[1, 2] = 1
     """Stage of that recipe."""
     fold: bool = False
     """Whether mask and flag are left out of it for a baseline, or added to a baseline's (:mod:`umc.rl.transfer`)."""
@@ -115,7 +125,7 @@ class Teacher(Section):
     """As ``--teacher`` takes it."""
     recipe: str | None = None
     """Recipe whose stage it is, trained before."""
-    stage: PositiveInt = 2
+    stage: Literal[1, 2] = 2
     """Stage of that recipe."""
 
     @model_validator(mode="after")
@@ -128,7 +138,7 @@ class Teacher(Section):
 class PhaseSection(Section):
     """A phase as the file has it."""
 
-    name: str | int | None = None
+    name: Text | int | None = None
     iterations: Iterations
     num_envs: Envs | None = None
     seed: Seed | None = None
@@ -430,7 +440,7 @@ def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]
     for key, table in tables.items():
         if own.get(key) is None:
             raise UmcError(f"recipe {name}: {key} is missing; add it, {family} recipes differ by it")
-        content = _merged(content, table.get(str(own[key]), {}))
+        content = _merged(content, table.get(str(own[key]).lower(), {}))
     return content
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from umc.rl.agents import AGENTS, BASELINE_PREFIX
 from umc.rl.checkpoint import (
@@ -27,12 +27,12 @@ from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.arguments import parse
-from umc.training.recipe import BEFORE, Phase, Recipe, Source, Teacher, read_recipe
+from umc.training.recipe import BEFORE, Phase, Recipe, Source, Teacher, Text, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
 from umc.utils.config import FileModel, override_key, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.distributed import ranks_from_env
-from umc.utils.errors import UmcError, shown
+from umc.utils.errors import UmcError
 from umc.utils.io import sha256, write_json
 from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name, run_stamp
 from umc.utils.outputs import require_writable
@@ -52,16 +52,6 @@ KEEP_EVERY_S = 10.0
 
 MAX_HANGS = 3
 """How often in a row a phase may hang without a new checkpoint."""
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError(f"{shown(text)} holds characters that cannot be printed")
-    return text
-
-
-Text = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_printable)]
-"""What messages show as it is."""
 
 
 class PhaseState(FileModel):
@@ -156,7 +146,8 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
     from umc.training.curriculum import add_curriculum
     from umc.training.plan import add_launcher_options, check_cfgs, check_run, fixed_keys, new_cfgs
 
-    device = pick_device(recipe.device)
+    # nothing runs here where all is done or only shown
+    device = "cpu" if left is not None and not left else pick_device(recipe.device)
     for number, phase in enumerate(recipe.phases):
         try:
             agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
@@ -245,7 +236,7 @@ class RecipeRun:
                     on_poll=lambda: self._on_poll(number, title),
                 )
             except (ChildFailed, KeyboardInterrupt) as failure:
-                hangs = hangs + 1 if checkpoints_in(run) == before else 1
+                hangs = hangs + 1 if checkpoints_in(run) == before else 0
                 hung = isinstance(failure, ChildFailed) and failure.code == HUNG
                 if not hung or hangs == MAX_HANGS:
                     print(f"resume with: {self.command}", flush=True)
@@ -367,7 +358,9 @@ class RecipeRun:
                 again = command_line("train", [*command, "--restart"])
                 raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
-        if not numbers or not all(other._done(number) for number in numbers):
+        if not numbers:
+            raise UmcError(f"recipe {other.recipe.name} has no Stage {stage}; give another stage")
+        if not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"
             raise UmcError(
@@ -398,8 +391,8 @@ class RecipeRun:
         entries, mark = self.state.phases, self.recipe.fingerprint(number + 1)
         if number == len(entries):
             run_dir, title = str(self._run_dir(number)), self.recipe.phases[number].title
-            new = PhaseState(title=title, status="waiting", run_dir=run_dir, fingerprint=mark, started_at=now())
-            entries.append(new)
+            new = {"title": title, "status": "waiting", "run_dir": run_dir, "fingerprint": mark, "started_at": now()}
+            entries.append(validated(PhaseState, new, "the phase"))
         entries[number].fingerprint = mark
         return entries[number]
 
@@ -409,7 +402,9 @@ class RecipeRun:
             phase = self.recipe.phases[number] if number < len(self.recipe.phases) else None
             if phase is None or entry.fingerprint != self.recipe.fingerprint(number + 1):
                 files = checkpoints_in(Path(entry.run_dir))
-                before = 0 if phase is None else phase.iterations_before
+                # a phase that resumes has the checkpoints of the one before it in its run folder
+                resumes = number > 0 and self.state.phases[number - 1].run_dir == entry.run_dir
+                before = iterations_of(self._checkpoint(number - 1)) if resumes else 0
                 if entry.status != "done" and (not files or iterations_of(files[-1]) <= before):
                     del self.state.phases[number:]
                     return
@@ -429,14 +424,14 @@ class RecipeRun:
             try:
                 if phase.source is not None and not checkpoints_in(self._run_dir(number)):
                     start = self._from_source(phase, phase.source)
-                    if phase.source.path is not None and not phase.source.fold:
-                        info = checkpoint_info(read_checkpoint(Path(start)), start)
-                        require_match(info, start, self.recipe.robot, AGENTS[phase.agent].network)
+                    info = checkpoint_info(read_checkpoint(Path(start)), start)
+                    require_match(info, start, self.recipe.robot, AGENTS[phase.agent].network)
                 teacher = self._teacher(phase)
-                if isinstance(teacher, str):
+                if teacher is not None:
                     from umc.rl.distillation import read_teacher  # takes seconds
                     from umc.training.plan import require_stage
 
+                    teacher = str(teacher)
                     if teacher not in teachers:
                         teachers[teacher] = read_teacher(teacher, self.recipe.robot, self.trust)
                     require_stage(teachers[teacher], phase.task)

@@ -242,7 +242,13 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
     if options.ray_address is not None and options.ray is None:
         raise UmcError("--ray_address needs --ray WORKERS")
     if options.checkpoint is not None and not is_pretrained(options.checkpoint):
-        options.checkpoint = str(checked_checkpoint(options.checkpoint))
+        file = checked_checkpoint(options.checkpoint)
+        if Path(options.checkpoint).is_dir() and read_record(file.parent).get("status") != FINISHED:
+            raise UmcError(
+                f"--checkpoint {options.checkpoint} is the folder of a run that has not finished, whose last "
+                f"checkpoint changes; give the file to start from, such as {file}"
+            )
+        options.checkpoint = str(file)
     changes = [token for token in rest if token.startswith("sweep.")]
     return options, [token for token in rest if token not in changes], changes
 
@@ -286,7 +292,7 @@ class Sweep:
 
     def __init__(self, trainings: list[Training], folder: Path, workers: executor.Executor) -> None:
         self.trainings, self.folder, self.workers = trainings, folder, workers
-        self.waiting = [training for training in trainings if not training.done]
+        self.waiting = [training for training in trainings if not self._settled(training)]
         self.running: dict[int, tuple[Training, executor.Running, float]] = {}
         """By slot: a training, its process, and when it was started."""
         self.codes: dict[str, int] = {}
@@ -298,6 +304,12 @@ class Sweep:
         done, total = len(self.trainings) - len(self.waiting), len(self.trainings)
         there = f", {done} are there already" if done else ""
         print(f"sweep of {total} trainings{there}; {self.workers.count} at once; logs in {self.folder}", flush=True)
+        kept = [one for one in self.trainings if not one.done and self._is_started_from(one)]
+        if kept and any(one.stage == 1 for one in self.waiting):
+            lengths = ", ".join(f"{one.label}: {one.iterations} iterations" for one in kept)
+            print(
+                f"not prolonged, since Stage 2 started from it: {lengths}; Stage 1 of new seeds is longer", flush=True
+            )
         signals: list[int] = []  # collected, so that none interrupts the start of a training
         with process.handle_signals(signals.append):
             self._work(signals)
@@ -307,7 +319,15 @@ class Sweep:
         if signals:
             print("stopped; trainings have saved, the same command resumes", flush=True)
             return 128 + signals[0]
-        return 0 if all(training.done for training in self.trainings) else FAILED
+        return 0 if all(self._settled(training) for training in self.trainings) else FAILED
+
+    def _is_started_from(self, training: Training) -> bool:
+        """Return whether it is a Stage 1 whose Stage 2 runs have all started, so that it is not prolonged."""
+        after = [one for one in self.trainings if one.after is not None and one.after.key == training.key]
+        return bool(after) and all(one.last_checkpoint is not None for one in after)
+
+    def _settled(self, training: Training) -> bool:
+        return training.done or self._is_started_from(training)
 
     def _work(self, signals: list[int]) -> None:
         printed = time.monotonic()
@@ -344,7 +364,7 @@ class Sweep:
                 self.waiting.remove(training)
                 self.codes[training.key] = FAILED
                 print(f"left out {training.label}: its Stage 1 failed", flush=True)
-            elif before is None or (before.key not in ending and before.done):
+            elif before is None or training.last_checkpoint or (before.key not in ending and before.done):
                 return training
         return None
 

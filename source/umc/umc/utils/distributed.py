@@ -106,6 +106,13 @@ def ranks_from_env() -> Ranks:
     return Ranks(rank, local_rank, world_size)
 
 
+def num_gpus() -> int:
+    """Return how many GPUs torch can use; its ``device_count`` also counts those with too old a driver."""
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
 def without_ranks(variables: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables for a child that is not a rank."""
     return {name: value for name, value in variables.items() if not VARIABLES.fullmatch(name)}

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from umc.utils.distributed import num_gpus
 from umc.utils.errors import UmcError
 from umc.utils.memory import available_bytes
 from umc.utils.process import exit_status, spawn
@@ -138,9 +139,7 @@ class LocalExecutor:
     """
 
     def __init__(self, count: int | None, device: str | None) -> None:
-        import torch
-
-        self.gpus = 0 if device is not None else torch.cuda.device_count()
+        self.gpus = 0 if device is not None else num_gpus()
         self.count = count or self.gpus or (1 if device not in (None, "cpu") else _jobs_of_cpu())
         self.environment = (
             {} if self.gpus or self.count == 1 else {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or "1"}
@@ -207,13 +206,13 @@ def ray_executor(count: int, address: str | None = None, device: str | None = No
     if device is not None and device.startswith("cuda:"):
         raise UmcError(f"--ray gives each process a GPU of its own; give --device cuda or cpu instead of {device}")
     if importlib.util.find_spec("ray") is None:
-        raise UmcError("--ray needs Ray, which is not installed; pip install 'ray[default]', or leave --ray out")
+        raise UmcError("--ray needs Ray, which is not installed; pip install 'ray>=2.50,<2.53', or leave --ray out")
     if address is not None:
         check_address(address)
     ray: Any = importlib.import_module("ray")
     try:
         if address is None:
-            ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False, configure_logging=False)
+            ray.init("local", num_cpus=count, include_dashboard=False, log_to_driver=False, configure_logging=False)
         else:
             ray.init(address=address, log_to_driver=False)
         yield RayExecutor(ray, count, device)

@@ -69,6 +69,8 @@ class Panel:
         pairs = itertools.product(injector.joint_names, injector.kinds)
         self._ranges = {pair: injector.severity_range(*pair) for pair in pairs}
         self._slider = threading.Lock()
+        self._moved: tuple[str, str, float] | None = None
+        self._moved_before = self._moved
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._time = 0.0
         self._table_text = ""
@@ -129,6 +131,7 @@ class Panel:
 
     def refresh(self, obs: TensorDict | None) -> None:
         """Update table, plots and, from the observations of the last action, the attention map."""
+        self._change_moved()
         self._rows = self._injector.rows(self.env_id)
         text = table(self._rows, self._selected.value)
         if text != self._table_text:
@@ -181,7 +184,18 @@ class Panel:
     def _slide(self, event: Any) -> None:
         """Change the severity of a fault that is on; one that is not waits for its button."""
         if event.target is self._severity:  # else another joint or kind has been chosen since
-            self._later(self._change, *self._chosen())
+            chosen = self._chosen()
+            with self._slider:
+                self._moved = chosen
+
+    def _change_moved(self) -> None:
+        """Change the fault once its slider rests: all values on the way would use up the faults of an episode."""
+        with self._slider:
+            moved = self._moved
+            if moved is not None and moved == self._moved_before:
+                self._later(self._change, *moved)
+                self._moved = None
+            self._moved_before = self._moved
 
     def _change(self, joint: str, kind: str, severity: float) -> None:
         if kind in self._injector.rows(self.env_id)[self._injector.joint_names.index(joint)].kinds:

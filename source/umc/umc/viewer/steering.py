@@ -38,7 +38,9 @@ class Steering:
             (first, _) = getattr(self._command.cfg.ranges, name)
             slider = gui.add_slider(label, min(-LARGEST, first), max(LARGEST, first), STEP, first)
             slider.on_update(lambda event, axis=axis: later(self.steer, axis, event.target.value))
-        push = gui.add_button("Push", hint=f"Changes the trunk's velocity by up to {PUSH:g} m/s forward and sideways")
+        push = gui.add_button(
+            "Push", hint=f"Changes the trunk's velocity by up to {PUSH:g} m/s along the world's x and y"
+        )
         push.on_click(lambda _: later(self.push))
 
     def steer(self, axis: int, value: float) -> None:

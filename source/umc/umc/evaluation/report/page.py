@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from umc.evaluation.estimates import Estimates
 from umc.evaluation.metrics import main_rates
 from umc.evaluation.report.paper import departures
-from umc.evaluation.report.renderers import Table, percent, render
+from umc.evaluation.report.renderers import Table, percent, printed, render
 from umc.evaluation.report.screen import healthy_falls
 from umc.evaluation.report.tables import TOO_FEW
 from umc.utils.naming import display_name
@@ -68,10 +69,11 @@ def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
         for rate in rates:
             one = estimates.difference(first, second, rate.key)
             if one is not None:
-                words.append(f"{rate.title} {100 * one.value:+.0f} points")
-                if not estimates.too_few:
+                value, low, high = (printed(100 * one, 0, "+") for one in (one.value, one.low, one.high))
+                words.append(f"{rate.title} {value} points")
+                if not math.isnan(one.p):
                     p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
-                    words[-1] += f" [{100 * one.low:+.0f}, {100 * one.high:+.0f}], {p}"
+                    words[-1] += f" [{low}, {high}], {p}"
         if words:
             found.append(f"{second} against {first}, same robots: {'; '.join(words)}.")
     return found, _cautions(estimates)

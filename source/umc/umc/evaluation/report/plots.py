@@ -42,6 +42,7 @@ STYLE: Any = {
     "axes.labelcolor": INK,
     "axes.axisbelow": True,
     "text.color": INK,
+    "text.parse_math": False,
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": GRID,
@@ -49,6 +50,9 @@ STYLE: Any = {
     "svg.hashsalt": "umc",
     "svg.fonttype": "path",
 }
+
+POLICY = ("sha256", "model", "reads")
+"""Parts of a policy's description that tell it from others."""
 
 ERRORS = {
     "delay": "a fault is found late by [env steps]",
@@ -313,7 +317,7 @@ def cost_curves(estimates: Estimates) -> Figure | None:
     varied = varied_errors([str(one.about.get("detection", "")) for one in estimates.study.policies])
     if not varied:
         return None
-    policies = [str(one.about.get("sha256", "")) for one in estimates.study.policies]
+    policies = [str([one.about.get(key) for key in POLICY]) for one in estimates.study.policies]
     names = dict(zip(policies, estimates.study.policies, strict=True))
     looks = style(list(names))
     figure = _figure(max(6.5, 2.6 * len(varied) + 1.2), 4.6)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from umc.evaluation.breakdown import SliceScore, scenario_title
@@ -224,7 +225,7 @@ def difference_table(estimates: Estimates, first: str, second: str, number: int)
         value, low, high = (printed(scale * one, digits, "+") for one in (found.value, found.low, found.high))
         p = f"< {SMALLEST_P:g}" if found.p < SMALLEST_P else f"{found.p:.3f}"
         unit = "points" if metric.rate else metric.unit
-        interval, p = ("", NOTHING) if estimates.too_few else (f"[{low}, {high}]", p)
+        interval, p = ("", NOTHING) if math.isnan(found.p) else (f"[{low}, {high}]", p)
         rows.append(Row((Cell(head(metric)), Cell(value, interval), Cell(unit), Cell(p))))
     title = f"{second} minus {first}, averaged over scenarios; {estimates.num_robots} robots, the same for both"
     note = TOO_FEW if estimates.too_few else f"{INTERVALS} {PAIRED}"

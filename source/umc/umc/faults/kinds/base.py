@@ -263,7 +263,10 @@ def register_kind[Kind: FaultKind](kind: type[Kind]) -> type[Kind]:
     if not kind.name.isidentifier():
         raise UmcError(f"kind name '{kind.name}' must be letters, digits and underscores")
     known = KINDS.get(kind.name)
-    if known is not None and type(known).__qualname__ != kind.__qualname__:
+    # a script's class is registered twice, as __main__ and by import; a kind of this package stays what it is
+    is_own = known is not None and type(known).__module__.startswith("umc.faults.kinds.")
+    name = (lambda one: (one.__module__, one.__qualname__)) if is_own else (lambda one: one.__qualname__)
+    if known is not None and name(type(known)) != name(kind):
         raise UmcError(f"a kind of fault named '{kind.name}' exists already; choose another name")
     KINDS[kind.name] = kind()
     return kind
