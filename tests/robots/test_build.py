@@ -273,6 +273,7 @@ def test_collision_meshes_of_ones_own_urdf_become_primitives(dog, tmp_path):
         ("no collision mesh package://dog/meshes/cube.dae with a suffix .stl, .obj, .msh; ", {"mesh": "cube.dae"}),
         ("no collision mesh package://dog/meshes/gone.stl", {"mesh": "gone.stl"}),
         ("dog has no collision shapes; add a Primitive for the trunk", {"collision": ""}),
+        ("dog: hip has no position limits, in which faults act; give them in the URDF", {"kind": "continuous"}),
         ("dog: no velocity limit of hip; give it in the URDF, or BuildCfg.limits", {"velocity": ""}),
     ],
 )

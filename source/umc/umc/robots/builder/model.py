@@ -39,6 +39,11 @@ def compile_model(cfg: BuildCfg) -> tuple[mujoco.MjModel, Mapping[str, float]]:
             raise UmcError(
                 f"{cfg.name}: {what} differ from the cfg's: {sorted(set(found) ^ set(wanted))}; correct the cfg"
             )
+    if free := [name for name in joints if not model.jnt_limited[model.joint(name).id]]:
+        raise UmcError(
+            f"{cfg.name}: {', '.join(free)} has no position limits, in which faults act; give them in the URDF, or "
+            "BuildCfg.limits"
+        )
     return model, velocity_limits
 
 
