@@ -4,7 +4,7 @@
 
 import pytest
 import torch
-from umc.faults import FaultSchedule, FaultState
+from umc.faults import FaultSchedule, FaultState, find_kind, inject_fault
 from umc.faults.detection import CorruptedOracle, NoDetection
 
 JOINTS = tuple("abcdef")
@@ -47,6 +47,21 @@ def test_a_fault_is_found_late():
     mask, flag = at(state, detection, ONSET + 5)
     assert torch.equal(mask, state.joint_mask)
     assert (flag == 1.0).all()
+
+
+def test_a_further_fault_of_a_joint_found_earlier_is_reported_at_once_and_one_after_a_pause_late():
+    state, detection = make(num_envs=1, scenario="normal", delay=20)
+    for episode in range(2):
+        reported = []
+        for step in range(1, 100):
+            for kind, onset, end in (("locked", 5, 35), ("effort", 30, 50), ("locked", 60, None)):
+                if step == onset:
+                    number = inject_fault(state, 0, 2, find_kind(kind), 5.0 if kind == "effort" else 0.0)[-1]
+                    state.plan.end[0, number] = end or state.plan.end[0, number]
+            at(state, detection, step)
+            reported.append(bool(detection.has_joint_fault[0, 2]))
+        assert reported == [25 <= step < 50 or step >= 80 for step in range(1, 100)], episode
+        state.reset(torch.arange(1))
 
 
 def test_a_missed_fault_is_missed_for_the_episode_and_others_in_the_next():

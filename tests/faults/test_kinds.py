@@ -192,6 +192,20 @@ def test_a_kind_needs_a_name_of_its_own():
         find_kind("deaf")
 
 
+def test_a_kind_of_umc_is_not_replaced_by_a_class_of_its_name_and_a_scripts_own_is_registered_twice(monkeypatch):
+    monkeypatch.setattr("umc.faults.kinds.base.KINDS", known := dict(KINDS))
+    before = known["dead"]
+    with pytest.raises(UmcError, match="'dead' exists already"):
+        register_kind(type("Dead", (JointKind,), {"name": "dead", "__module__": "my_faults"}))
+    assert known["dead"] is before
+    register_kind(type(before))  # its own module, imported again
+    for module in ("__main__", "my_faults"):
+        rust = register_kind(type("Rust", (type(before),), {"name": "rust", "__module__": module}))
+        assert type(known["rust"]) is rust
+    with pytest.raises(UmcError, match="'rust' exists already"):
+        register_kind(type("Corrosion", (type(before),), {"name": "rust", "__module__": "my_faults"}))
+
+
 @pytest.mark.parametrize(("scenario", "value"), [("dead+noise+drift+frozen", 0.0), ("frozen+noise+drift", 9.0)])
 def test_a_dead_sensor_hides_other_faults_and_a_frozen_one_hides_noise(scenario, value):
     severities = {"noise": 0.5, "drift": 0.25}

@@ -319,6 +319,48 @@ def test_a_replay_repeats_manual_faults(recorded, tmp_path):
     assert not found.joints[:, 1:].any()
 
 
+@pytest.fixture
+def healed(tmp_path):
+    """A ledger in which one joint of a drawn fault gets two more of its kind and heals, and what was seen in its run.
+
+    The others of the drawn fault stay broken.
+    """
+    path = tmp_path / "ledger.jsonl"
+    run = Run(path, scenario="effort", joint_names=JOINTS[:2], num_joints=(2, 2), onset=2)
+    seen = run.go(9)
+    for severity in (4.0, 2.0):
+        run.hit(0, 0, "effort", severity)
+        seen += run.go(10)
+    run.heal(0, 0)
+    return path, seen + run.go(10)
+
+
+def test_a_replay_repeats_what_was_injected_before_one_joint_of_a_drawn_fault_was_healed(healed):
+    path, seen = healed
+    efforts = [step["severity"].get("effort", [[0.0, 0.0]])[0] for step in seen]
+    assert [effort[0] for effort in efforts] == [0.0] + 8 * [5.0] + 10 * [4.0] + 10 * [2.0] + 10 * [0.0]
+    assert [effort[1] for effort in efforts] == [0.0] + 38 * [5.0]
+    assert Run(source=FaultReplay(path, JOINTS)).go(39) == seen
+
+
+def test_both_parts_of_a_fault_that_was_healed_on_one_joint_have_set_in_together(healed):
+    rows = [row for row in read_ledger(healed[0]).rows() if row["env"] == 0]
+    found = {(row["joint"], row["severity"], row["onset"], row["end"], row["set_in"]) for row in rows}
+    healed_ones = {("joint_0", 5.0, 2, 30, 2), ("joint_0", 4.0, 10, 20, 10), ("joint_0", 2.0, 20, 30, 20)}
+    assert found == {("joint_1", 5.0, 2, None, 2), *healed_ones}
+
+
+def test_a_fault_that_was_injected_in_the_last_env_step_leaves_a_ledger_that_can_be_replayed(tmp_path):
+    path, length = tmp_path / "ledger.jsonl", 10
+    run = Run(path, scenario="effort", num_joints=(2, 2), onset=2)
+    seen = run.go(length - 1)
+    run.hit(0, 0, "locked")
+    run.reset()
+    assert read_ledger(path).episodes[0, 0].faults[-1].onset == length
+    replay = Run(source=FaultReplay(path, JOINTS, episode_length=length))
+    assert replay.go(length - 1) == seen
+
+
 def test_invalid_faults_are_refused_and_change_nothing():
     run = Run()
     run.go()

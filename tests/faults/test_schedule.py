@@ -174,6 +174,19 @@ def test_groups_leave_everything_else_of_a_plan_as_it_was_and_may_overlap():
     }
 
 
+def test_joints_of_no_group_need_no_severity_and_no_limit():
+    upper = NOMINAL.upper.clone()
+    upper[3:6] = math.inf  # those of FR
+    limited = {"scenario": "rom", "nominal": replace(NOMINAL, upper=upper), "num_joints": (1, 1)}
+    drawn = schedule(joint_groups={"FL": ["FL_.*"]}, severity={"rom": {"F[LR]_.*": 0.3}}, **limited)
+    assert drawn.draw(torch.arange(9), torch.zeros(9).long()).joints.nonzero()[:, 2].unique().tolist() == [0, 1, 2]
+    assert [drawn.typical_severity("rom", joint) is None for joint in (0, 3, 6)] == [False, True, True]
+    with pytest.raises(UmcError, match="'RL_hip_joint' matches no pattern"):
+        schedule(joint_groups={"left": [".L_.*"]}, severity={"rom": {"FL_.*": 0.3}}, **limited)
+    with pytest.raises(UmcError, match="rom would have no effect on FR_hip_joint"):
+        schedule(joint_groups={"front": ["F._.*"]}, **limited)
+
+
 def test_stratified_groups_are_spread_evenly():
     plan = draw(range(40), scenario="power_loss", joint_groups=LEGS, num_joints=(1, 1), stratified=True)
     assert plan.joints[:, 0].unflatten(1, (4, 3)).all(dim=2).sum(0).tolist() == [10] * 4

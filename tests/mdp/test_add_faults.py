@@ -13,7 +13,7 @@ import torch
 from fault_env import UnstartedEnv
 from isaaclab.assets import ArticulationCfg
 from isaaclab.envs import mdp as lab
-from isaaclab.managers import ObservationTermCfg, SceneEntityCfg
+from isaaclab.managers import EventTermCfg, ManagerTermBase, ObservationTermCfg, SceneEntityCfg
 from isaaclab.sim import UsdFileCfg
 from isaaclab.utils.modifiers import ModifierCfg
 from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
@@ -65,6 +65,13 @@ def wheel_speed(env, asset_cfg=SceneEntityCfg("robot"), radius=1.0):
 def joint_heat(env, asset_cfg=SceneEntityCfg("robot")):
     """What no sensor fault concerns."""
     return torch.zeros(1, 12)
+
+
+class SlowPosition(ManagerTermBase):
+    """A task's own observation with a state."""
+
+    def __call__(self, env, asset_cfg=SceneEntityCfg("robot")):
+        return lab.joint_pos(env, asset_cfg)
 
 
 def test_a_stock_task_gets_events_sensors_mask_and_flag_and_keeps_all_else():
@@ -310,6 +317,11 @@ def with_policy(**terms):
             "'policy/joint_pos' has a noise model with a state",
         ),
         (
+            lambda: with_policy(joint_pos=sees(SlowPosition)),
+            {"quantities": {SlowPosition: "position"}},
+            "'policy/joint_pos': SlowPosition is a class; a sensor that can fail needs a function",
+        ),
+        (
             lambda: with_policy(actions=sees(lab.last_action, params={"action_name": "arm"})),
             {},
             "asks for the action 'arm', which the task does not have",
@@ -390,6 +402,40 @@ def test_a_fault_that_would_have_no_effect_is_refused_when_the_limits_are_known(
         return
     source = mdp.joint_faults(cfg.events.faults, env).source
     assert source.settings["nominal"] is None  # ledgers are as they were
+
+
+def reset_to_default():
+    return EventTermCfg(func=lab.reset_scene_to_default, mode="reset")
+
+
+@pytest.mark.parametrize(
+    ("change", "starts"),
+    [
+        (lambda terms: terms, True),
+        (
+            lambda terms: {
+                "none": None,
+                "once": EventTermCfg(func=lab.reset_scene_to_default, mode="startup"),
+                **terms,
+            },
+            True,
+        ),
+        (lambda terms: {**terms, "reset_faults": None}, False),
+        (lambda terms: {"faults": terms["faults"]}, False),
+        (lambda terms: {"pose": reset_to_default(), **terms}, False),
+    ],
+    ids=["first", "first of its mode", "none", "alone", "second"],
+)
+@pytest.mark.parametrize("named", [False, True], ids=["functions", "names"])
+def test_the_reset_of_faults_has_to_be_the_first_one(change, starts, named):
+    cfg = add(go2(), scenario="dead", num_joints=(1, 1))
+    cfg.events.reset_faults.func = "umc.mdp.events:reset_faults" if named else mdp.reset_faults
+    faults, cfg.events = cfg.events.faults, change(vars(cfg.events))
+    if starts:
+        assert mdp.joint_faults(faults, UnstartedEnv(cfg)).state.num_envs == 2
+        return
+    with pytest.raises(UmcError, match="reset_faults is not the first reset event; put it first"):
+        mdp.joint_faults(faults, UnstartedEnv(cfg))
 
 
 def test_the_imu_of_a_stock_task_can_fail_if_that_is_planned():

@@ -134,6 +134,7 @@ def test_the_first_command_that_fails_answers_the_first_observation_that_shows_t
 def start(actions, as_dict=False, **params):
     """The fault term of a task with these actions, before the simulation starts."""
     cfg = SimpleNamespace(actions=actions if as_dict else SimpleNamespace(**actions), curriculum=None)
+    cfg.events = {"reset_faults": mdp.FaultEventsCfg().reset_faults}
     return mdp.joint_faults(SimpleNamespace(params={"num_joints": (1, 2), **params}), UnstartedEnv(cfg))
 
 

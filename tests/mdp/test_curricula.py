@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fault_env import UnstartedEnv, events_with
+from isaaclab.managers import CurriculumTermCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from umc import mdp
 from umc.faults import FaultSchedule, FaultState, JointLimits
@@ -136,6 +137,24 @@ def test_a_task_whose_curriculum_changes_faults_is_known():
 def test_a_later_stage_that_is_wrong_is_refused_at_the_start(ratios):
     with pytest.raises(UmcError):
         Training(stages=[(0, (1, 0, 0, 0)), (5000, ratios)])
+
+
+@pytest.mark.parametrize("scenario", ["dead", "effort"])
+def test_a_curriculum_of_sensor_faults_alone_reads_no_limits(monkeypatch, scenario):
+    read = []
+
+    def writer(asset):
+        read.append(asset)
+        return SimpleNamespace(nominal=JointLimits(*(torch.full((4,), value) for value in (-1.0, 1.0, 20.0, 10.0))))
+
+    monkeypatch.setattr("umc.mdp.events.JointLimitWriter", writer)
+    cfg = UnitreeGo2FlatEnvCfg()
+    mdp.add_faults(cfg, severity={"effort": 5.0}, ratios={"normal": 1.0, scenario: 0.0}, num_joints=(1, 2))
+    stages = [(0, {"normal": 1.0}), (100, {scenario: 1.0})]
+    cfg.curriculum.faults = CurriculumTermCfg(func=mdp.fault_curriculum, params={"stages": stages})
+    term = mdp.joint_faults(cfg.events.faults, UnstartedEnv(cfg))
+    assert (len(read), term.writer is None) == ((0, True) if scenario == "dead" else (1, False))
+    assert (term.source.settings["nominal"] is None) == (scenario == "dead")  # of mild severities
 
 
 def test_joint_faults_reach_physics_whatever_raises_their_odds(monkeypatch):

@@ -107,6 +107,13 @@ def test_the_users_names_and_those_of_the_task_count():
     assert parts_of(cfg).feet == CALVES[2:]
 
 
+def test_two_joints_are_enough_to_fail():
+    cfg = go2()
+    prepare_task("Stock", cfg, {"joints": [".*L_calf_joint"]}, offline=True)
+    assert cfg.events.faults.params["num_joints"] == (1, 2)
+    assert cfg.events.faults.params["asset_cfg"].joint_names == ["FL_calf_joint", "RL_calf_joint"]
+
+
 def test_the_user_chooses_the_joints_that_can_fail():
     cfg = go2()
     prepare_task("Stock", cfg, {"joints": [".*_calf_joint"]}, offline=True)

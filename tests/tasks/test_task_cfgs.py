@@ -8,6 +8,7 @@ import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
 from isaaclab.managers import SceneEntityCfg
+from isaaclab.terrains import TerrainImporterCfg
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
 from umc.evaluation.protocol import protocol_for
 from umc.robots import A1_JOINTS
@@ -118,6 +119,31 @@ def test_names_that_the_robot_does_not_have_are_refused_before_a_simulation(chan
         resolve_cfgs("UMC-A1-Stage1", None, [change])
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+MATERIAL = "env.scene.terrain.physics_material"
+
+
+@pytest.mark.parametrize(
+    ("robot", "overrides"),
+    [
+        ("A1", [f"{MATERIAL}.static_friction=0.9"]),
+        ("A1", ["env.scene.terrain=flat", f"{MATERIAL}.dynamic_friction=0.9"]),
+        ("Go2", [f"{MATERIAL}.friction_combine_mode=multiply"]),
+        ("Go2", [f"{MATERIAL}=null"]),
+    ],
+    ids=["tracks", "flat", "combination", "none"],
+)
+def test_a_material_of_the_ground_that_one_engine_alone_would_heed_is_refused(robot, overrides):
+    with pytest.raises(UmcError, match=r"env\.scene\.terrain\.physics_material would not act .* env\.events\.friction"):
+        resolve_cfgs(f"UMC-{robot}-Stage1", None, overrides)
+
+
+def test_grounds_of_ones_own_keep_their_material():
+    cfg = env_cfg("A1", 1)
+    for terrain in (TerrainImporterCfg(prim_path="/World/ground", terrain_type="plane"), None):
+        cfg.scene.terrain = terrain
+        cfg.validate_config()
 
 
 POLICY = "env.observations.policy"

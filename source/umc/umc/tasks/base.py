@@ -188,7 +188,8 @@ class LeggedEnvCfg(ManagerBasedRLEnvCfg):
         """Refuse a robot that does not fit the task; Isaac Lab calls this before it starts the simulation."""
         check_robot(self)
         terrain = self.scene.terrain
-        own = isinstance(terrain, TrackImporterCfg) or terrain.usd_path == FLAT_GROUND_CFG.usd_path
+        # a preset of which nothing has been chosen yet, and no terrain, have no path
+        own = isinstance(terrain, TrackImporterCfg) or getattr(terrain, "usd_path", "") == FLAT_GROUND_CFG.usd_path
         if own and terrain.physics_material != GROUND_MATERIAL:
             raise UmcError(
                 "env.scene.terrain.physics_material would not act on every engine; change the friction of the feet: "
