@@ -4,6 +4,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import torch
 from fresh_export import export_fresh
 from fresh_policy import WIDTHS, write_fresh
 from umc.cli.export import main
+from umc.deploy.detector_runner import load_session
 from umc.deploy.policy_runner import ImplausibleInput, NonFiniteInput, PolicyRunner
 from umc.detection import Detector, DetectorCfg, DetectorFile, write_detector
 from umc.models import JointLayout
@@ -199,3 +201,13 @@ def test_another_file_is_refused(exported, tmp_path):
     (tmp_path / "detector.onnx").write_bytes((tmp_path / "policy.onnx").read_bytes())
     with pytest.raises(UmcError, match=r"not the file that policy\.json describes"):
         PolicyRunner(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_one_error(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "detector.onnx").touch()
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UmcError, match=r"detector\.onnx cannot be read \(Permission denied\); make it readable"):
+        load_session(tmp_path / "detector.onnx", "")

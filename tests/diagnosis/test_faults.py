@@ -95,6 +95,7 @@ def test_what_was_held_out_is_known_again():
     [
         (["effort:0,1"], "or hold out the whole kind"),
         (["bias:0,0.1"], "has to take a part of 0 to 0.5 at its upper end"),
+        (["dead:0.1,0.5"], "--hold_out dead:0.1,0.5: severities of dead do not vary; hold out the whole kind"),
         ([*SENSOR_KINDS, *JOINT_KINDS], "leaves no fault to learn"),
     ],
 )
@@ -110,6 +111,7 @@ def test_what_cannot_be_held_out_is_refused(texts, message):
         ("effort:0.3,0.1", "to a larger one"),
         ("effort:a,b", "to a larger one"),
         ("bias:-0.1,0.1", "0 or above"),
+        ("effort:5,10", "effort:5,10: severities of effort are parts of what a healthy joint has, 0 to 1"),
     ],
 )
 def test_a_choice_that_is_none_is_refused(text, message):

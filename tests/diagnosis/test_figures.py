@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from umc.detection import JOINT_KINDS, SENSOR_KINDS
 from umc.diagnosis import figures
-from umc.diagnosis.faults import KindRange
+from umc.diagnosis.faults import SIZES, KindRange
 from umc.diagnosis.recording import Recording
 from umc.diagnosis.report import MOTION, content, markdown, write_report
 from umc.utils.errors import UmcError
@@ -193,6 +193,24 @@ def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
     assert "| braking | 3 |" in text
     assert "any joint, 1 s |" in text
     assert "| sensor faults | 1 |" in text
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "severity", "learned"),
+    [
+        *((1, WEAK, size, True) for size in SIZES["effort"]),  # as a recording rounds its ends
+        *((0, SENSOR_KINDS.index("noise"), size, True) for size in SIZES["noise"]),
+        (0, BIAS, -0.5, True),
+        (0, BIAS, -0.51, False),
+        (1, WEAK, 0.04, False),
+        (1, WEAK, 0.61, False),
+        (0, DEAD, 3.0, True),  # of any severity
+    ],
+)
+def test_severities_that_do_not_happen_in_a_training_are_not_learned(fault, kind, severity, learned):
+    recording = blank()
+    fail(recording, 0, 0, fault, kind, 50, 300, severity=severity)
+    assert figures.learned(figures.find_events(recording), recording, []).tolist() == [learned]
 
 
 def test_the_report_says_what_was_found(recording, tmp_path):

@@ -15,6 +15,7 @@ from umc.detection.labels import Labels
 from umc.diagnosis.faults import LEARNED
 from umc.diagnosis.learn import IGNORED, LEAST_SIZE, Learner, Stretch, calibrate
 from umc.diagnosis.rollout import RolloutStep
+from umc.diagnosis.thresholds import Threshold
 from umc.diagnosis.train import (
     FILE,
     NUM_ENVS,
@@ -176,6 +177,15 @@ def test_a_robot_whose_fault_has_not_shown_itself_gives_no_false_alarm():
     healthy = replace(one, labels=torch.zeros_like(one.labels), log_probabilities=(sure, sure))
     hidden = replace(one, labels=torch.full_like(one.labels, IGNORED), log_probabilities=(sure, unsure))
     assert settle(detector, [healthy, hidden], 0.02, most=0.0)["joint"]["on"] < 0.5
+
+
+@pytest.mark.parametrize(("most", "lines"), [(2.0, 0), (1.0, 2)])
+def test_false_alarms_that_no_threshold_keeps_are_told(monkeypatch, capsys, most, lines):
+    monkeypatch.setattr("umc.diagnosis.thresholds.choose", lambda *_: Threshold(0.99, 0.5, 2.0))
+    detector = Detector(LAYOUT)
+    settle(detector, [stretch(detector, 3).outputs()], 0.02, most)
+    words = "no threshold keeps --false_alarms 1; 0.99 has 2 per minute"
+    assert capsys.readouterr().out.splitlines() == [f"sensors: {words}", f"joints: {words}"][:lines]
 
 
 def test_the_simulator_tells_at_first_and_the_detector_later():

@@ -9,7 +9,9 @@ import pytest
 import torch
 from run_script import run_script
 from umc.detection import Detector, DetectorFile, write_detector
+from umc.evaluation.arguments import parse
 from umc.evaluation.checkpoints import read_checkpoints, with_detections
+from umc.evaluation.session import prepare
 from umc.mdp import DetectionCfg
 from umc.mdp.detection import read_detection
 from umc.models import JointLayout
@@ -65,6 +67,20 @@ def test_every_policy_is_evaluated_with_every_source(file):
     assert "detection" not in plain[0].about
     file.write_bytes(file.read_bytes() + b"x")
     assert json.dumps(both[1].identity) != identities[2]  # another file behind the same name
+
+
+def test_a_detector_of_another_robot_with_the_same_joints_is_refused(tmp_path):
+    detector = Detector(JointLayout.term_major(A1_JOINTS, 48, 12))
+    write_detector(tmp_path / "detector.pt", DetectorFile(detector, "go2"))
+    path, _ = find_pretrained("pretrained:a1_mlp_stage2", "a1")
+    words = "detects faults of go2, not of a1"
+    cfg, _ = resolve_cfgs("UMC-A1-Stage2", None, [])
+    with pytest.raises(UmcError, match=words):
+        with_detections(read_checkpoints([str(path)]), [f"detector:file={tmp_path}/detector.pt"], cfg)
+    overrides = ["env.detection.source=detector", f"env.detection.file={tmp_path}/detector.pt"]
+    options, overrides = parse(["--device", "cpu", "--checkpoint", str(path), *overrides], lambda _: None)
+    with pytest.raises(UmcError, match=words):
+        prepare(options, overrides, stage=2)
 
 
 @pytest.mark.engine

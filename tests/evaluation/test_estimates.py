@@ -91,6 +91,42 @@ def test_fewer_than_ten_robots_of_a_seed_have_no_p_and_no_bootstrapped_interval(
         assert (row.cells[-1].text == NOTHING) == few
 
 
+@pytest.mark.parametrize(("robots", "few"), [(9, True), (10, False)])
+def test_a_figure_of_fewer_than_ten_robots_has_no_bootstrapped_interval_and_no_p(robots, few):
+    study = made_up_study(members=12, policies=[("some", 1.0), ("all", 1.0)])
+    run, place = study.policies[0].run, study.protocol.scenarios.index(3)
+    stood = (run.cell != place) | (run.member < robots)  # in the first setting
+    stood &= (run.cell % 8 != place) | (run.cell < 8)
+    outcome = torch.where(stood, torch.where(run.member % 2 == 0, 1, 0), int(Outcome.FELL_BEFORE_ONSET))
+    estimates = Estimates(replace(study, policies=(changed(study.policies[0], outcome=outcome), study.policies[1])), 50)
+    assert not estimates.too_few
+    for first, second in (("some", "all"), ("all", "some")):
+        found = estimates.difference(first, second, "failed", place)
+        assert [math.isnan(one) for one in (found.value, found.low, found.high, found.p)] == [False, *[few] * 3]
+        assert not math.isnan(estimates.difference(first, second, "failed").p)
+    assert [math.isnan(estimates.policy(number, "distance", place).low) for number in (0, 1)] == [few, False]
+    assert estimates.policy(0, "failed", place).low > 0.0
+    both = tuple(replace(one, group="both") for one in estimates.study.policies)
+    group = Estimates(replace(study, policies=both), 50)
+    for metric in ("distance", "failed"):
+        assert math.isnan(group.group("both", metric, place).low) == few
+        assert not math.isnan(group.group("both", metric).low)
+
+
+def test_a_difference_of_few_robots_has_no_p_in_summary_and_table():
+    study = made_up_study(members=10, policies=[("a", 1.0), ("b", 1.0)])
+    run = study.policies[0].run
+    few = torch.where((run.cell >= 8) | (run.member > 8), int(Outcome.FELL_BEFORE_ONSET), int(Outcome.FAILED))
+    estimates = Estimates(replace(study, policies=(changed(study.policies[0], outcome=few), study.policies[1])), 50)
+    assert not estimates.too_few
+    (line,) = [one for one in summary(estimates)[0] if "against" in one]
+    assert " points" in line
+    assert "nan" not in line
+    assert ", p " not in line
+    row = difference_table(estimates, "a", "b", 2).rows[0]
+    assert (row.cells[1].interval, row.cells[-1].text) == ("", NOTHING)
+
+
 def test_a_policy_that_falls_without_a_fault_is_named():
     study = made_up_study(members=12, policies=[("astray", -6.0), ("strong", 3.0)])
     (line,) = healthy_falls(study)
@@ -138,6 +174,11 @@ def test_a_robot_that_does_the_same_in_every_scenario_counts_once():
     mixed = average_rate(np.stack([rng.permutation(fell) for _ in range(8)]).astype(float), evaluated)
     assert mixed.value == same.value
     assert mixed.high - mixed.low < 0.5 * (same.high - same.low)
+    # three robots that fell once each, in other scenarios: what rounding leaves of their scatter is none
+    once = np.zeros((8, 3))
+    once[1, :2] = once[3, 2] = 1.0
+    found, wanted = average_rate(once, np.ones((8, 3))), wilson(3 / 8, 3)
+    assert (found.value, found.low, found.high) == pytest.approx((1 / 8, wanted.low, wanted.high))
     # nobody ever fell: 40 robots say so, not 320
     assert average_rate(np.zeros((8, 40)), evaluated).high == pytest.approx(wilson(0, 40).high)
     # a scenario in which nobody stood is left out

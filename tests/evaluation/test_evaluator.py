@@ -189,6 +189,17 @@ def test_training_seeds_are_one_group_of_each_source_of_detection(tmp_path):
     assert evaluator.groups == ["mlp, oracle", "mlp, none"] * 3
 
 
+def test_two_policies_of_one_name_are_refused_before_the_simulation(tmp_path):
+    torch.jit.script(torch.nn.Linear(27, 12)).save(str(tmp_path / "walk.pt"))
+    files = [tmp_path / name for name in ("walk.yaml", "walk.yml")]
+    for file, read in zip(files, ("joint_pos, joint_vel", "joint_vel, joint_pos"), strict=True):
+        file.write_text(f"file: walk.pt\nobservations: [{read}, command]\n")
+    argv = ["--task", "UMC-A1-Stage2", "--policy", *files, "--trust"]
+    with pytest.raises(UmcError, match="two policies have the name walk; give each its own by --labels"):
+        Evaluator(prepared(*argv), PROTOCOL, 24, 1, tmp_path)
+    assert Evaluator(prepared(*argv, "--labels", "a", "b"), PROTOCOL, 24, 1, tmp_path).labels == ["a", "b"]
+
+
 def test_another_protocol_or_source_of_detection_and_a_quick_run_replace_no_report():
     one = SimpleNamespace(sha256="0", stem="model_0")
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels distinguish policies with few words; training seeds of one recipe share a group."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from umc.rl.checkpoint import CheckpointInfo
 from umc.utils.errors import UmcError
 
 
-def checkpoint(run, agent="transformer", seed=1, stage=2, iteration=2499):
+def checkpoint(run, agent="transformer", seed=1, stage=2, iteration=2499, **changes):
     info = CheckpointInfo("a1", "t", stage, agent, [], seed, iteration, "0", f"rsl_rl_{agent}_cfg_entry_point", "e", [])
-    return Path("logs") / run / f"model_{iteration}.pt", info
+    return Path("logs") / run / f"model_{iteration}.pt", replace(info, **changes)
 
 
 FIRST, SECOND = "2026-01-01_00-00-00", "2026-01-02_00-00-00"
@@ -41,6 +42,8 @@ def test_labels_are_unique_and_a_user_may_choose_them():
     assert labels_of(SEEDS, ["x", "y"]) == ["x", "y"]
     with pytest.raises(UmcError, match="twice"):
         labels_of(SEEDS, ["x", "x"])
+    with pytest.raises(UmcError, match="empty name"):
+        labels_of(SEEDS, ["x", ""])
 
 
 def test_a_label_may_look_like_an_override_without_a_section():
@@ -60,3 +63,24 @@ def test_groups_are_recipes():
     assert len({first, other, early}) == 3
     assert other == "mlp"
     assert len(set(groups_of([checkpoint(FIRST), checkpoint(SECOND)]))) == 2  # the same seed is no sample over seeds
+
+
+@pytest.mark.parametrize(
+    ("overrides", "extra"),
+    [
+        ({"env_overrides": ["env.rewards.progress.weight=9.0"]}, " env.rewards.progress.weight=9.0"),
+        ({"network_overrides": ["agent.actor.width=32"]}, " agent.actor.width=32"),
+        ({"env_overrides": ["env.scene.num_envs=64", "env.events.faults.params.ledger=logs/2/faults.jsonl"]}, ""),
+        ({"env_overrides": None}, ""),  # of UMC 0.1
+    ],
+)
+def test_another_recipe_has_other_overrides_but_not_of_size_or_ledger(overrides, extra):
+    plain, other = checkpoint(FIRST, env_overrides=[]), checkpoint(SECOND, seed=2, **overrides)
+    assert groups_of([plain, other]) == ["transformer", f"transformer{extra}"]
+
+
+def test_overrides_that_all_policies_share_name_no_group():
+    shared = ["env.scene.terrain=flat", "env.decimation=4"]
+    changes = (["agent.actor.width=32"], ["agent.actor.width=64"])
+    policies = [checkpoint(FIRST, env_overrides=shared, network_overrides=one) for one in changes]
+    assert groups_of(policies) == [f"transformer {one}" for (one,) in changes]

@@ -142,3 +142,24 @@ def test_the_sweep_goes_from_the_hardest_to_the_mildest(study, parts):
     assert any(low < y < high for (low, high), y in around)
     assert lines[0].get_ydata()[0] > lines[0].get_ydata()[-1]  # weaker motors fall more
     assert "[N*m]" in figure.axes[1].get_xlabel()
+
+
+def test_policies_of_one_file_with_other_descriptions_have_a_curve_each(study):
+    sources = ("corrupted_oracle:delay=10", "corrupted_oracle:delay=25")
+    policies = tuple(
+        replace(one, label=f"{name} {one.label}", about={**one.about, name: name})
+        for name in ("model", "reads")
+        for one in told(study, sources).policies
+    )
+    upper, lower = plots.cost_curves(Estimates(replace(study, policies=policies), resamples=50)).axes
+    assert [list(line.get_xdata()) for axis in (upper, lower) for line in axis.lines] == [[10.0, 25.0]] * 4
+
+
+def test_a_name_with_dollars_is_drawn_as_it_is(study):
+    name = r"$\nothing$"  # no formula that can be drawn
+    named = replace(study.policies[1], label=name, group=name)
+    named = replace(study, policies=(named, *study.policies[::2]))
+    figure = plots.paired_differences(Estimates(named, resamples=50))
+    assert plots.image(figure, "svg")
+    assert figure.axes[0].get_xlabel() == f"minus {name} [percentage points]"
+    assert plots.image(plots.survival_curves(named), "svg")  # whose legend has it

@@ -11,6 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+import torch
 from made_up_results import changed
 from made_up_study import JOINTS, average, made_up_study
 from umc.evaluation.arguments import HEALTHY
@@ -284,6 +285,17 @@ def test_the_summary_warns_of_few_robots_trainings_and_steps(study):
     assert any("of 96 robots are left out" in line for line in summary(Estimates(worse, resamples=20))[1])
     three = made_up_study(members=12, policies=[("a", 1.0)], train_seeds=3)
     assert any("3 trainings" in line for line in summary(Estimates(three, resamples=20))[1])
+
+
+def test_the_summary_has_no_minus_before_zero_points():
+    study = made_up_study(members=10, policies=[("a", 1.0)])
+    (one,) = study.policies
+    outcome = torch.full_like(one.run.cell, Outcome.UP)
+    outcome[0] = Outcome.FAILED  # one of 240 robots: 0.4 points
+    worse, best = (changed(one, outcome=values) for values in (outcome, torch.zeros_like(outcome)))
+    both = replace(study, policies=(worse, replace(best, label="b", group="b")))
+    (line,) = [line for line in summary(Estimates(both, resamples=100))[0] if "against" in line]
+    assert "failed +0 points [-1, +0], p = " in line
 
 
 def test_the_same_study_gives_the_same_report_to_the_byte(study, files):

@@ -18,7 +18,7 @@ from dummy_robot import build_runner, mean_action
 from fresh_export import export_fresh
 from umc.cli.main import main
 from umc.evaluation.protocol import protocol_for
-from umc.faults import FaultSchedule
+from umc.faults import FaultSchedule, FaultState
 from umc.faults.kinds import KINDS
 from umc.rl.agents import AGENTS, EXTENSION_NETWORKS, AgentSpec
 from umc.rl.checkpoint import checkpoint_info, checkpoints_in, read_checkpoint
@@ -182,6 +182,15 @@ def test_the_command_of_the_page_uses_its_kind():
     params = {name: value for name, value in env_cfg.events.faults.params.items() if name != "asset_cfg"}
     kinds = FaultSchedule(["hip", "thigh", "calf", "toe"], **params).kinds
     assert [kind.name for kind in kinds] == ["coarse", "effort"]
+
+
+@pytest.mark.usefixtures("extension")
+def test_a_critic_sees_that_a_ratchet_reduces_the_range():
+    state = FaultState(FaultSchedule(["hip", "calf"], scenario="ratchet", num_joints=(2, 2), onset=3), 1)
+    state.reset(torch.arange(1))
+    for step, reduced in ((1, False), (3, True)):
+        state.advance(torch.tensor([step]), torch.zeros(1, 2))
+        assert state.range_reduced.all() == reduced
 
 
 def test_names_that_are_taken_are_refused(extension):

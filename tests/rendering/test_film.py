@@ -20,9 +20,9 @@ from PIL import Image
 from recorded_ledger import JOINTS
 from run_script import run_script
 from umc.rendering.colors import COMMAND_COLOR, SENSOR_COLOR, rgb
-from umc.rendering.film import FallDetector, fault_color, scenario_title
+from umc.rendering.film import FallDetector, _note_events, fault_color, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
-from umc.rendering.layout import ALARM
+from umc.rendering.layout import ALARM, Take
 from umc.tasks.parts import TaskPartsCfg
 from umc.utils.errors import UmcError
 
@@ -103,6 +103,19 @@ def test_a_fall_by_a_termination_that_is_a_class_is_noticed():
     assert not falls.fallen(env)
     env.tilt = 2.0
     assert falls.fallen(env)
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "noted"), [(4, (None, (), None, 4)), (5, (None, (), None, 5)), (6, (5, ("b",), 5, 6))]
+)
+def test_nothing_sets_in_once_the_simulation_has_failed(monkeypatch, fails_at, noted):
+    monkeypatch.setattr("umc.rendering.film.faulty_joints", lambda _: torch.tensor([[False, True]]))
+    take = Take("a")
+    for number in range(1, 9):
+        state = SimpleNamespace(active=torch.tensor([number >= 5]), joint_names=("a", "b"))
+        step = SimpleNamespace(number=number, non_finite=torch.tensor([number == fails_at]))
+        _note_events(take, step, state, fallen=number >= 5)
+    assert (take.onset, take.joints, take.fell, take.failed) == noted
 
 
 def test_a_folder_gets_every_kind_and_a_file_name_its_own():

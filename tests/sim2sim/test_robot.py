@@ -289,6 +289,12 @@ def test_a_start_is_drawn_from_its_range_by_seed_and_member_alone():
     assert 1.49 < drawn.max() < 1.5
 
 
+def legs(without):
+    """A body for each joint; all but one have limits."""
+    joints = [f'<joint name="{name}"{"" if name == without else " range='-60 60'"}/>' for name in NAMES]
+    return "".join(f'<body>{joint}<geom size="0.1"/></body>' for joint in joints)
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -300,6 +306,10 @@ def test_a_start_is_drawn_from_its_range_by_seed_and_member_alone():
         (
             '<body><freejoint/><geom size="0.1"/></body>',
             "own.xml has other joints than the policy.*give another --mjcf",
+        ),
+        (
+            f'<body><freejoint/><geom size="0.1"/>{legs(without="FL_hip_joint")}</body>',
+            "own.xml: FL_hip_joint has no limits, with which faults act; give it a range",
         ),
     ],
 )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -291,6 +292,44 @@ def test_agreement_of_a_small_example():
     reached = three.rates[0]
     assert (reached.name, reached.first) == ("reached@0.1", pytest.approx(1 / 3))
     assert "67 (" in agreement_table([three, eight, both], ("Newton", "MuJoCo"))
+
+
+@pytest.mark.parametrize(("steps", "stood"), [(100, [True, False, False]), (50, [True, True, False])])
+def test_a_recorded_episode_as_long_as_a_shorter_rollout_counts_as_stood(steps, stood):
+    lengths = (100, 60, 30, None)
+    ledger = SimpleNamespace(episodes={(env, 0): SimpleNamespace(length=one) for env, one in enumerate(lengths)})
+    cfg = SimpleNamespace(env=np.arange(4), episode=np.zeros(4, dtype=int), steps=steps, cell=np.zeros(4, dtype=int))
+    outcomes = [int(one) for one in (Outcome.UP, Outcome.NO_ONSET, Outcome.FAILED, Outcome.UP)]
+    *_, every = ledger_agreement(ledger, cfg, made_study(outcomes))
+    (rate,) = every.rates
+    assert (every.pairs, rate.first, rate.second) == (3, pytest.approx(np.mean(stood)), pytest.approx(2 / 3))
+    assert every.same.value == pytest.approx(np.mean(np.equal(stood, [True, True, False])))
+
+
+def made_ledger(first, onsets):
+    """A ledger of two envs, whose episodes begin at a number and have a fault each."""
+    episodes = {
+        (env, first[env] + number): SimpleNamespace(
+            length=60, faults=[SimpleNamespace(scenario=find_scenario(6), onset=onset)]
+        )
+        for env in range(2)
+        for number, onset in enumerate(onsets)
+    }
+    header = SimpleNamespace(seed=1, num_envs=2, joint_names=("a", "b"))
+    return SimpleNamespace(path=Path("faults.jsonl"), header=header, episodes=episodes)
+
+
+def test_the_first_episodes_of_a_resumed_trainings_ledger_are_taken():
+    ledger = made_ledger((37, 36), (5, 10, 15))
+    _, cfg = ledger_rollout(ledger, protocol_for("a1"), Path("policy.json"), None, 2, SolverCfg())
+    assert list(zip(cfg.env, cfg.episode, strict=True)) == [(0, 37), (0, 38), (1, 36), (1, 37)]
+
+
+@pytest.mark.parametrize(("steps", "onset"), [(None, 40), (20, 19)])
+def test_a_rollout_of_a_ledger_may_be_shorter_than_its_median_onset(steps, onset):
+    ledger = made_ledger((0, 0), (30, 40, 50))
+    protocol, cfg = ledger_rollout(ledger, protocol_for("a1"), Path("policy.json"), steps, None, SolverCfg())
+    assert ([one.onset for one in protocol.settings], cfg.steps) == ([onset], steps or 60)
 
 
 def test_only_the_same_robots_are_compared():

@@ -126,6 +126,26 @@ def test_a_page_steers_all_robots_for_good_and_pushes_the_one_that_is_shown():
     assert not velocity[:, 2:].any()
 
 
+def test_a_severity_is_injected_once_its_slider_rests(page, monkeypatch):
+    injected, panel = [], page.panel
+    monkeypatch.setattr(panel._injector, "inject", lambda *one: injected.append(one), raising=False)
+    rows = [JointRow(joint, ("effort",), (8.0,), "", False, None, joint) for joint in JOINTS]
+    monkeypatch.setattr(panel._injector, "rows", lambda env_id: rows, raising=False)
+
+    def refresh():
+        panel.do_clicks()
+        panel.refresh(None)
+        panel.do_clicks()
+
+    for severity in (9.0, 10.0, 11.0, 12.0):
+        panel._severity.value = severity
+        refresh()
+        assert not injected, "a slider that moves has injected"
+    for _ in range(3):
+        refresh()
+    assert injected == [(0, JOINTS[0], "effort", 12.0)]
+
+
 def some_value(random):
     words = (*JOINTS, *KINDS, "0", "2", "7", "1 sensor", "x" * 5000, "", "mean of all")
     plain = (None, True, False, math.nan, math.inf, -1e300, 3, 2**62, 12.5, b"x", [], {}, [1, "2"], {"a": [None]})
