@@ -88,6 +88,7 @@ def test_what_was_held_out_is_known_again():
     assert whole.holds("rom", 0.3)
     assert not whole.holds("effort", 0.3)
     assert [part.holds("bias", size) for size in (0.2, 0.3, -0.3)] == [False, True, True]
+    assert KindRange.read("braking:2,4").sizes == (2.0, 4.0)  # in its unit: no part of what a healthy joint has
 
 
 @pytest.mark.parametrize(

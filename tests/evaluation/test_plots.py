@@ -144,14 +144,12 @@ def test_the_sweep_goes_from_the_hardest_to_the_mildest(study, parts):
     assert "[N*m]" in figure.axes[1].get_xlabel()
 
 
-def test_policies_of_one_file_with_other_descriptions_have_a_curve_each(study):
-    sources = ("corrupted_oracle:delay=10", "corrupted_oracle:delay=25")
-    policies = tuple(
-        replace(one, label=f"{name} {one.label}", about={**one.about, name: name})
-        for name in ("model", "reads")
-        for one in told(study, sources).policies
-    )
-    upper, lower = plots.cost_curves(Estimates(replace(study, policies=policies), resamples=50)).axes
+@pytest.mark.parametrize("key", ["model", "reads"])
+def test_policies_of_one_file_with_other_descriptions_have_a_curve_each(study, key):
+    plain = told(study, ("corrupted_oracle:delay=10", "corrupted_oracle:delay=25")).policies
+    other = tuple(replace(one, label=f"other {one.label}", about={**one.about, key: "other"}) for one in plain)
+    both = Estimates(replace(study, policies=(*plain, *other)), resamples=50)
+    upper, lower = plots.cost_curves(both).axes
     assert [list(line.get_xdata()) for axis in (upper, lower) for line in axis.lines] == [[10.0, 25.0]] * 4
 
 

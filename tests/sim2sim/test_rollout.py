@@ -294,7 +294,10 @@ def test_agreement_of_a_small_example():
     assert "67 (" in agreement_table([three, eight, both], ("Newton", "MuJoCo"))
 
 
-@pytest.mark.parametrize(("steps", "stood"), [(100, [True, False, False]), (50, [True, True, False])])
+@pytest.mark.parametrize(
+    ("steps", "stood"),
+    [(150, [True, False, False]), (100, [True, False, False]), (50, [True, True, False])],
+)
 def test_a_recorded_episode_as_long_as_a_shorter_rollout_counts_as_stood(steps, stood):
     lengths = (100, 60, 30, None)
     ledger = SimpleNamespace(episodes={(env, 0): SimpleNamespace(length=one) for env, one in enumerate(lengths)})

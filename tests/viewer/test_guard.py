@@ -144,6 +144,11 @@ def test_a_severity_is_injected_once_its_slider_rests(page, monkeypatch):
     for _ in range(3):
         refresh()
     assert injected == [(0, JOINTS[0], "effort", 12.0)]
+    panel._severity.value = 13.0
+    panel._show_env(1)
+    for _ in range(3):
+        refresh()
+    assert injected[1:] == [(0, JOINTS[0], "effort", 13.0)], "another env has the fault"
 
 
 def some_value(random):

@@ -69,7 +69,7 @@ class Panel:
         pairs = itertools.product(injector.joint_names, injector.kinds)
         self._ranges = {pair: injector.severity_range(*pair) for pair in pairs}
         self._slider = threading.Lock()
-        self._moved: tuple[str, str, float] | None = None
+        self._moved: tuple[int, str, str, float] | None = None
         self._moved_before = self._moved
         self._clicks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._time = 0.0
@@ -184,7 +184,7 @@ class Panel:
     def _slide(self, event: Any) -> None:
         """Change the severity of a fault that is on; one that is not waits for its button."""
         if event.target is self._severity:  # else another joint or kind has been chosen since
-            chosen = self._chosen()
+            chosen = (self.env_id, *self._chosen())  # another env may be shown before the slider rests
             with self._slider:
                 self._moved = chosen
 
@@ -197,9 +197,9 @@ class Panel:
                 self._moved = None
             self._moved_before = self._moved
 
-    def _change(self, joint: str, kind: str, severity: float) -> None:
-        if kind in self._injector.rows(self.env_id)[self._injector.joint_names.index(joint)].kinds:
-            self._inject(joint, kind, severity)
+    def _change(self, env_id: int, joint: str, kind: str, severity: float) -> None:
+        if kind in self._injector.rows(env_id)[self._injector.joint_names.index(joint)].kinds:
+            self._injector.inject(env_id, joint, kind, severity)
 
     def _set_slider(self) -> None:
         """Create the slider for the chosen joint and kind, at the severity of a fault that is on.
