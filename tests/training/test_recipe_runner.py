@@ -133,6 +133,36 @@ def test_what_a_late_phase_starts_from_is_read_before_the_first_is_trained(tmp_p
     assert not (tmp_path / "calls.jsonl").exists()
 
 
+def train_real(tmp_path, recipe):
+    """Train a recipe whose files can be read: `fake_umc.py` writes empty ones."""
+    run_recipe(["--recipe", recipe])
+    run = RecipeRun(read_recipe(recipe), Path("logs"), "")
+    for phase, entry in zip(run.recipe.phases, run.state.phases, strict=True):
+        fresh = write_fresh(tmp_path / "fresh", phase.task, phase.agent)
+        write_checkpoint(entry.checkpoint, {**read_checkpoint(fresh), "critic_state_dict": {}})
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        ({"from": {"recipe": "other.yaml"}}, "holds the transformer model, the agent is mlp"),
+        ({"from": {"path": "nm/model_0.pt", "fold": True}}, "holds the transformer model, the agent is mlp"),
+        ({"from": {"recipe": "other.yaml", "stage": 2}}, "recipe other has no Stage 2; give another stage"),
+        ({"teacher": {"recipe": "other.yaml"}}, "recipe other has no Stage 2; give another stage"),
+        ({"teacher": {"recipe": "other.yaml", "stage": 1}}, "was trained without faults"),
+    ],
+)
+def test_what_comes_from_another_recipe_or_is_folded_is_read_before_the_first_is_trained(tmp_path, late, words):
+    train_real(tmp_path, written(tmp_path, "other", agent="transformer", stages={1: [{"iterations": 1}], 2: []}))
+    baseline = write_fresh(tmp_path / "nm", "UMC-A1-Stage1", "nm_transformer")
+    write_checkpoint(baseline, {**read_checkpoint(baseline), "critic_state_dict": {}})
+    stages = {1: [{"iterations": 1}], 2: [{"name": "late", "iterations": 1, **late}]}
+    with pytest.raises(UmcError, match=f"^Stage 2, late: .*{words}") as error:
+        run_recipe(["--recipe", written(tmp_path, stages=stages)])
+    assert "\n" not in str(error.value)
+    assert len(calls(tmp_path)) == 1
+
+
 def test_a_teacher_without_code_does_not_make_a_later_one_trusted(tmp_path):
     torch.jit.script(torch.nn.Linear(48, 12)).save(tmp_path / "walk.pt")
     imitate = [{"iterations": 1, "teacher": one} for one in ("pretrained:a1_mlp_stage2", "walk.pt")]
@@ -163,7 +193,7 @@ def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
     argv = ["--recipe", written(tmp_path, stages={1: [], 2: imitate})]
     with pytest.raises(UmcError, match=r"Stage 2 of recipe other, which is not done .*--recipe \S*other\.yaml"):
         run_recipe(argv)
-    run_recipe(["--recipe", other])
+    train_real(tmp_path, other)
     run_recipe(argv)
     assert flag(calls(tmp_path)[-1], "teacher").endswith("other_seed3_phase3/model_3.pt")
     more = {1: [{"iterations": 5, "name": "new"}, {"iterations": 5}], 2: [{"iterations": 3}]}
@@ -237,6 +267,28 @@ def test_a_phase_that_failed_before_its_first_checkpoint_can_be_corrected(tmp_pa
         assert len(changed.state.phases) == PHASES - 1
 
 
+@pytest.mark.parametrize("later", [[], TINY["stages"][2]])
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_second_phase_that_saved_nothing_can_be_taken_out(tmp_path, later, saved):
+    run = RecipeRun(read_recipe(written(tmp_path)), tmp_path / "logs", "")
+    first, _ = run._entry(0), run._entry(1)
+    checkpoint = Path(first.run_dir) / "model_1.pt"  # of the run that the second phase resumes
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    first.status, first.checkpoint = "done", str(checkpoint)
+    if saved:
+        checkpoint.with_name("model_2.pt").touch()
+    run._write()
+    fewer = {1: TINY["stages"][1][:1], 2: later}
+    changed = RecipeRun(read_recipe(written(tmp_path, stages=fewer)), tmp_path / "logs", "")
+    if saved:
+        with pytest.raises(UmcError, match=r"has changed since its phase 2 \(Stage 1, speed\)"):
+            changed._check_done()
+    else:
+        changed._check_done()
+        assert len(changed.state.phases) == 1
+
+
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
@@ -301,6 +353,23 @@ def test_a_phase_that_hung_is_resumed_unless_it_never_gets_to_a_checkpoint(tmp_p
     assert "resume with: " in capsys.readouterr().out
 
 
+def test_hangs_are_counted_from_the_last_checkpoint_on(tmp_path, monkeypatch):
+    started = []
+
+    def hang(command, arguments, **_):
+        if not started:
+            run = Path(flag(arguments, "run_dir"))
+            run.mkdir(parents=True)
+            (run / "model_0.pt").touch()
+        started.append(arguments)
+        raise ChildFailed([command], HUNG)
+
+    monkeypatch.setattr("umc.training.recipe_runner.run_umc", hang)
+    with pytest.raises(ChildFailed):
+        run_recipe(["--recipe", written(tmp_path)])
+    assert len(started) == 1 + MAX_HANGS
+
+
 def test_weights_can_come_from_another_recipe(tmp_path):
     """Folded for a baseline, whose network reads no mask and no flag."""
     other = written(tmp_path, "other")
@@ -309,12 +378,9 @@ def test_weights_can_come_from_another_recipe(tmp_path):
     argv = ["--recipe", written(tmp_path, stages=faults)]
     with pytest.raises(UmcError, match=r"Stage 1 of recipe other, which is not done .*--recipe \S*other\.yaml"):
         run_recipe(argv)
-    run_recipe(["--recipe", other])
+    train_real(tmp_path, other)
     run_recipe(argv)
-    start = flag(calls(tmp_path)[-1], "checkpoint")
-    assert start.endswith("other_seed3_phase1/model_4.pt")
-    fresh = read_checkpoint(write_fresh(tmp_path / "fresh", "UMC-A1-Stage1"))
-    write_checkpoint(start, {**fresh, "critic_state_dict": {}})  # fake_umc.py writes empty files
+    assert flag(calls(tmp_path)[-1], "checkpoint").endswith("other_seed3_phase1/model_4.pt")
     walk = {1: [{"iterations": 1, "from": {**source, "fold": True}}]}
     run_recipe(["--recipe", written(tmp_path, "baseline", agent="nm_mlp", stages=walk)])
     folded = flag(calls(tmp_path)[-1], "checkpoint")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_recipe import TINY, written
+from tiny_recipe import PHASES, TINY, written
 from umc.cli.main import main
 from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
@@ -60,6 +60,13 @@ def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
             {"stages": {1: [{"iterations": 1}, {"iterations": 1, "overrides": ["agent.clip_actions=2.0"]}], 2: []}},
             "Stage 1, 2: it resumes the phase before it and keeps its agent.clip_actions; .* 'from: before'",
         ),
+        *(
+            ({"stages": {1: [{"iterations": 1}, {"iterations": 1, "overrides": [token]}], 2: []}}, f"keeps its {key}")
+            for key, token in (
+                ("agent.critic.hidden_dims", "agent.critic.hidden_dims=[64,64]"),
+                ("agent.mlp_critic", "agent.mlp_critic=true"),
+            )
+        ),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, changes, words):
@@ -94,6 +101,16 @@ def test_a_recipe_is_shown_on_every_machine_and_trained_where_it_fits(tmp_path, 
     assert main(["recipe", path, "--show"]) == 0
     assert main(["recipe", path]) == 2
     assert "7400 envs need about" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("physics", [None, "newton_mjwarp"])
+def test_a_recipe_for_a_gpu_is_shown_where_there_is_none(tmp_path, monkeypatch, capfd, physics):
+    monkeypatch.setattr("umc.tasks.task_cfg.num_gpus", lambda: 0)
+    path = written(tmp_path, device="cuda", physics=physics)
+    assert main(["recipe", path, "--show"]) == 0
+    assert capfd.readouterr().out.count(" --device cuda ") == PHASES
+    assert main(["recipe", path]) == 2
+    assert "no device cuda on this machine" in capfd.readouterr().err
 
 
 def test_an_override_that_is_no_text_is_named_in_a_file_that_extends_another(tmp_path):
@@ -171,11 +188,15 @@ def test_the_scale_of_a_recipe_of_ones_own(tmp_path):
     (*_, whole) = read_recipe("a1_mlp_curriculum_cpu").phases
     curriculum = "agent.curriculum_iterations"
     assert int(settings(last)[curriculum]) == 2 * int(settings(whole)[curriculum])
-    path.write_text("extends: a1_mlp_cpu\noverrides: [agent.severity_iterations=100]\n")
-    for scale, iterations in ((0.5, "200"), (4, "100")):
+    growing, mixing = "agent.severity_iterations", "agent.distillation.mixing"
+    path.write_text(f"extends: a1_mlp_cpu\noverrides: [{growing}=100, {mixing}=30]\n")
+    for scale, iterations in ((0.5, ("200", "60")), (4, ("100", "30"))):
         (tmp_path / "next.yaml").write_text(f"extends: {path}\nscale: {scale}\n")
         (*_, last) = read_recipe(str(tmp_path / "next.yaml")).phases
-        assert settings(last)["agent.severity_iterations"] == iterations
+        assert (settings(last)[growing], settings(last)[mixing]) == iterations
+    path.write_text(f"extends: a1_mlp_cpu\nscale: 0.5\noverrides: [{mixing}=0]\n")
+    (tmp_path / "next.yaml").write_text(f"extends: {path}\nscale: 0.5\n")
+    assert settings(read_recipe(str(tmp_path / "next.yaml")).phases[0])[mixing] == "0"  # never
     path.write_text("extends: a1_nm_mlp_cpu\noverrides: [agent.algorithm.num_mini_batches=few]\n")
     with pytest.raises(UmcError, match="num_mini_batches=few: scale needs a whole number there"):
         read_recipe(str(tmp_path / "next.yaml"))
@@ -221,6 +242,12 @@ def test_a_recipe_lies_over_its_family():
     assert read_recipe("a1_mlp_cpu", seed=9).phases[2].seed == 9
 
 
+def test_a_robot_in_any_case_has_the_settings_of_its_family(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: cpu\nrobot: A1\nagent: nm_mlp\n")
+    assert "env.scene.terrain=flat" in read_recipe(str(path)).phases[0].overrides
+
+
 def test_the_path_of_a_recipe_in_the_repository_is_its_name_elsewhere():
     assert read_recipe("config/recipes/a1_mlp_cpu.yaml") == read_recipe("a1_mlp_cpu")
 
@@ -262,6 +289,12 @@ def test_a_file_of_ones_own_extends_a_recipe(tmp_path):
         ({"stages": {1: [{"iterations": 5, "from": "before"}], 2: []}}, "'from: before' needs a phase before it"),
         ({"stages": {1: [{"iterations": 5, "teacher": {"stage": 2}}], 2: []}}, "'teacher' has to be a policy"),
         ({"stages": {1: [{"iterations": 5, "from": {"stage": 1}}], 2: []}}, "'from' has to be a path"),
+        (
+            {"stages": {1: [{"iterations": 5, "from": {"recipe": "a", "stage": 3}}], 2: []}},
+            "stages.1.0.from.stage is 3",
+        ),
+        ({"stages": {1: [{"iterations": 5, "teacher": {"recipe": "a", "stage": 3}}], 2: []}}, "teacher.stage is 3"),
+        ({"stages": {1: [{"iterations": 5, "name": "a\nb"}], 2: []}}, "holds characters that cannot be printed"),
         ({"agent": "nm_mlp"}, "agent nm_mlp is not trained in Stage 2; leave out stages.2"),
         ({"seed": -1}, "seed is -1"),
         ({"library": "sb3"}, "library is 'sb3'; input should be 'rsl_rl' or 'skrl'"),

@@ -180,9 +180,46 @@ def test_everything_is_trained_once_and_may_be_prolonged(sweep, tmp_path, capsys
     assert sweep({"seeds": [3, 4]}, *STAGE2, "--num_envs", "8") == 0
     assert "sweep of 4 trainings, 4 are there already" in capsys.readouterr().out
     assert sweep({"seeds": [3, 4, 5]}, *STAGE2, "--num_envs", "8", "--max_iterations", "3") == 0
-    assert "resuming mlp, Stage 1, seed 3" in capsys.readouterr().out
-    expected = [(3, 2), (3, 2), (3, 1)] * 2
+    out = capsys.readouterr().out
+    assert "resuming mlp, Stage 2, seed 3" in out
+    kept = ", ".join(f"mlp, Stage 1, seed {seed}: 2 iterations" for seed in (3, 4))
+    assert f"not prolonged, since Stage 2 started from it: {kept}; Stage 1 of new seeds is longer" in out
+    expected = [(2, 1), (2, 1), (3, 1), (3, 2), (3, 2), (3, 1)]
     assert [(record["max_iterations"], len(record["starts"])) for record in records(tmp_path)] == expected
+
+
+def test_stage_2_is_prolonged_without_its_stage_1(sweep, tmp_path, capsys):
+    assert sweep({"seeds": [3]}, *STAGE2) == 0
+    assert sweep({"seeds": [3]}, *STAGE2, "--max_iterations", "3") == 0
+    out = capsys.readouterr().out
+    assert "sweep of 2 trainings, 1 are there already" in out
+    assert "not prolonged" not in out
+    assert [record["max_iterations"] for record in records(tmp_path)] == [2, 3]
+
+
+def test_stage_2_runs_that_have_started_do_not_wait_for_a_stage_1_that_others_need(sweep, tmp_path, capsys):
+    content = {"seeds": [1], "overrides": {"env.events.faults.params.num_joints": [[1, 2]]}}
+    assert sweep(content, *STAGE2) == 0
+    content["overrides"]["env.events.faults.params.num_joints"].append([2, 4])
+    assert sweep(content, *STAGE2, "--max_iterations", "3", "--jobs", "2") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("resuming", "starting", "done"))]
+    assert [record["max_iterations"] for record in records(tmp_path)] == [3, 3, 3]
+    assert [line.split(",")[1] for line in lines[4:6]] == [" Stage 1", " Stage 2"]  # before the first is done
+
+
+@pytest.mark.parametrize("status", [None, "finished", "running"])
+def test_a_sweep_starts_from_the_folder_of_a_run_that_has_ended(tmp_path, status):
+    path = write_fresh(tmp_path / "run", "UMC-A1-Stage1")
+    if status is not None:
+        record = {"task": "UMC-A1-Stage1", "agent": "mlp", "seed": 1, "overrides": [], "status": status}
+        (path.parent / "run.json").write_text(json.dumps(record))
+    argv = ["--sweep", "seeds", *STAGE2, "--checkpoint"]
+    if status == "running":
+        with pytest.raises(UmcError, match=rf"of a run that has not finished.* such as {path}"):
+            parse_sweep([*argv, str(path.parent)])
+    else:
+        assert parse_sweep([*argv, str(path.parent)])[0].checkpoint == str(path)
+    assert parse_sweep([*argv, str(path)])[0].checkpoint == str(path)
 
 
 def test_one_that_fails_does_not_stop_the_others(sweep, tmp_path, capsys):

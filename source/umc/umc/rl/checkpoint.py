@@ -42,7 +42,7 @@ CRITIC = "env.observations.critic."
 NETWORK = ("agent.actor", "agent.clip_actions", "agent.obs_groups")
 """Sections of overrides that decide which network the weights make, what it reads, and the bound of its actions."""
 
-CRITIC = ("agent.critic", "agent.mlp_critic")
+CRITIC_NETWORK = ("agent.critic", "agent.mlp_critic")
 """Starts of overrides that decide the weights of the critic, which only a training needs."""
 
 NOISE = "agent.actor.distribution_cfg"

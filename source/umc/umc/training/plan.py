@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rl.agents import BASELINE_PREFIX, STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
-    CRITIC,
+    CRITIC_NETWORK,
     NETWORK,
     NOISE,
     TERRAIN_KEY,
@@ -329,7 +329,7 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
 def fixed_keys(typed: Iterable[str], before: Collection[str]) -> list[str]:
     """Return the keys of overrides that a run cannot be resumed with, since it has started without them."""
     keys = sorted({override_key(token) for token in typed if token not in before})
-    return [key for key in keys if key.startswith((*NETWORK, *CRITIC)) and not key.startswith(NOISE)]
+    return [key for key in keys if key.startswith((*NETWORK, *CRITIC_NETWORK)) and not key.startswith(NOISE)]
 
 
 def _continue_ledger(env_cfg: Any) -> list[str]:

@@ -431,7 +431,7 @@ def _sized(section: Mapping[str, Any], scale: float) -> dict[str, Any]:
 
 
 def _times(count: float, factor: float) -> int:
-    return max(round(count * factor), 1)
+    return max(round(count * factor), 1) if count else 0  # which may stand for never
 
 
 def _of_family(family: str, own: Mapping[str, Any], name: str) -> dict[str, Any]:

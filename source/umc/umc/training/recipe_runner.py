@@ -147,11 +147,13 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
     from umc.training.plan import add_launcher_options, check_cfgs, check_run, fixed_keys, new_cfgs
 
     # nothing runs here where all is done or only shown
-    device = "cpu" if left is not None and not left else pick_device(recipe.device)
+    runs = left is None or bool(left)
+    wanted = recipe.device if runs else "cpu"
+    device = pick_device(wanted)
     for number, phase in enumerate(recipe.phases):
         try:
             agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
-            sizes = as_flags(max_iterations=phase.last_iteration, num_envs=phase.num_envs, device=recipe.device)
+            sizes = as_flags(max_iterations=phase.last_iteration, num_envs=phase.num_envs, device=wanted)
             argv = [*as_flags(task=phase.task, agent=agent), *sizes, *phase.overrides]
             request = parse(argv, writes=False)
             add_launcher_options(request, argv)

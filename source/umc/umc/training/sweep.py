@@ -243,7 +243,8 @@ def parse_sweep(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str], lis
         raise UmcError("--ray_address needs --ray WORKERS")
     if options.checkpoint is not None and not is_pretrained(options.checkpoint):
         file = checked_checkpoint(options.checkpoint)
-        if Path(options.checkpoint).is_dir() and read_record(file.parent).get("status") != FINISHED:
+        is_run = Path(options.checkpoint).is_dir() and (file.parent / RUN_FILE).is_file()
+        if is_run and read_record(file.parent).get("status", FINISHED) != FINISHED:
             raise UmcError(
                 f"--checkpoint {options.checkpoint} is the folder of a run that has not finished, whose last "
                 f"checkpoint changes; give the file to start from, such as {file}"
