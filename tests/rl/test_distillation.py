@@ -87,6 +87,17 @@ def save(runner, path):
     return path
 
 
+@pytest.mark.parametrize(("activation", "said"), [(nn.Tanh(), 1), (nn.Identity(), 0)])
+def test_a_teacher_that_acts_beyond_the_bounds_of_its_student_is_remarked_on_once(
+    tmp_path, monkeypatch, capsys, activation, said
+):
+    runner = student(tmp_path, monkeypatch)
+    runner.env.groups[LABELS] *= 3.0
+    runner.alg.actor.core.output_activation = activation
+    runner.train(2)
+    assert capsys.readouterr().out.count("the actor's end at 1 (tanh); set agent.actor.output_activation=null") == said
+
+
 def test_ppo_goes_on_from_a_student(tmp_path, monkeypatch):
     runner = student(tmp_path / "one", monkeypatch)
     (tmp_path / "one").mkdir(exist_ok=True)

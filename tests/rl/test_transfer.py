@@ -82,6 +82,10 @@ def test_a_baseline_keeps_the_agent_overrides_of_its_run_but_that_of_the_mask():
 def test_what_has_no_baseline_is_refused():
     with pytest.raises(UmcError, match="has seen faults"):
         fold_flag_into_bias(checkpoint_of(NETWORKS["mlp"](), "mlp", stage=2), "file")
+    data = checkpoint_of(NETWORKS["mlp"](), "mlp")
+    del data["critic_state_dict"]
+    with pytest.raises(UmcError, match="file has no critic"):
+        fold_flag_into_bias(data, "file")
     with pytest.raises(UmcError, match="no baseline nm_body_transformer"):
         fold_flag_into_bias(checkpoint_of(NETWORKS["mlp"](), "body_transformer"), "file")
     with pytest.raises(UmcError, match="is no baseline"):

@@ -182,10 +182,10 @@ class Estimates:
         return replace(found, low=math.nan, high=math.nan, p=math.nan) if few else found
 
     def _few(self, members: Sequence[int], place: int, column: int) -> bool:
-        """Return whether a figure of one of some policies has too few robots for a bootstrap."""
+        """Return whether a figure of one of some policies that have it has too few robots for a bootstrap."""
         rows = slice(None) if place < 0 else slice(place, place + 1)
         counts = (self._denominators[members, rows, :, column].sum(axis=1) > 0).sum(axis=-1)
-        return self.too_few or int(counts.min()) < MIN_ROBOTS
+        return self.too_few or 0 < int(counts[counts > 0].min(initial=MIN_ROBOTS)) < MIN_ROBOTS
 
     def _percentiles(self, value: float, replicates: Floats, few: bool) -> Interval:
         return Interval(value, math.nan, math.nan) if few else percentiles(value, replicates)

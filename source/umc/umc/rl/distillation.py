@@ -151,6 +151,8 @@ class Distillation(PPO):
     _memories: torch.Tensor | None = None
     """What an actor with memory remembered before each of them, (rollouts, envs, width)."""
     _filled, _next = 0, 0
+    _compared = False
+    """Whether the ranges of actor and teacher have been compared."""
 
     def act(self, obs: TensorDict) -> torch.Tensor:
         """Return the actor's mean actions; at first the teacher's for some envs."""
@@ -170,6 +172,7 @@ class Distillation(PPO):
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
         self._remember()
+        self._compare_ranges()
         # a resumed run has fewer samples than this many iterations collect: it learns less from them, as often
         share = self._filled / min(self.done + 1, len(self._starts))
         imitation = [self._learn_labels() for _ in range(math.ceil(options.updates * share))]
@@ -204,6 +207,18 @@ class Distillation(PPO):
             self._memories[self._next] = storage.saved_hidden_state_a[0][0, 0]
         self._filled = max(self._filled, self._next + 1)
         self._next = (self._next + 1) % len(seen)
+
+    def _compare_ranges(self) -> None:
+        """Say once if the teacher acts beyond the bounds of the actor, which then cannot learn to act as it does."""
+        if not self._compared and isinstance(getattr(self.actor.core, "output_activation", None), torch.nn.Tanh):
+            largest = float(self.storage.observations[LABELS].abs().max())  # type: ignore[index]
+            if largest > 1.0:
+                print(
+                    f"the teacher's actions reach {largest:.2g}, the actor's end at 1 (tanh); "
+                    "set agent.actor.output_activation=null",
+                    flush=True,
+                )
+        self._compared = True
 
     def _learn_labels(self) -> torch.Tensor:
         """Learn from random samples, or from random rollouts of envs if the actor has a memory."""

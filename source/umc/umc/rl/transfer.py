@@ -119,7 +119,7 @@ def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, 
     layer = _required_flag_reader(actor, path)
     sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
     actor |= {f"{layer}.weight": sensors.float(), f"{layer}.bias": bias.float()}
-    return _as_stage1(data, info, name, actor)
+    return _as_stage1(data, path, info, name, actor)
 
 
 def add_neutral_flag(data: Mapping[str, Any], path: Path | str) -> dict[str, Any]:
@@ -136,11 +136,15 @@ def add_neutral_flag(data: Mapping[str, Any], path: Path | str) -> dict[str, Any
     layer = _required_flag_reader(actor, path)
     weight = actor[f"{layer}.weight"]
     actor[f"{layer}.weight"] = torch.cat((weight, weight.new_zeros(len(weight), FAULT_FLAG_WIDTH)), dim=1)
-    return _as_stage1(data, info, name, actor)
+    return _as_stage1(data, path, info, name, actor)
 
 
-def _as_stage1(data: Mapping[str, Any], info: CheckpointInfo, model: str, actor: dict[str, Any]) -> dict[str, Any]:
+def _as_stage1(
+    data: Mapping[str, Any], path: Path | str, info: CheckpointInfo, model: str, actor: dict[str, Any]
+) -> dict[str, Any]:
     """Return a checkpoint with another actor, as Stage 1 of that model."""
+    if "critic_state_dict" not in data:
+        raise UmcError(f"{path} has no critic, without which no training can start from it; give its run's checkpoint")
     experiment = experiment_name(info.robot, model, 1)
     changed = dataclasses.replace(
         info,

@@ -18,7 +18,7 @@ from umc.evaluation.study import Study, drawn_faults
 from umc.faults import SCENARIOS
 from umc.utils.naming import display_name
 
-INTERVALS = "In brackets: 95% intervals."
+INTERVALS = f"In brackets: 95% intervals; none of means and differences of fewer than {MIN_ROBOTS} robots."
 """Note of tables with intervals."""
 
 EVALUATED = {
