@@ -234,17 +234,20 @@ LINK = """<link name="{name}">
   <inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>{collision}
 </link>"""
 CUBE_COLLISION = '<collision><geometry><mesh filename="package://dog/meshes/cube.obj"/></geometry></collision>'
-DOG = """<robot name="dog">{links}<joint name="hip" type="revolute"><parent link="trunk"/><child link="leg"/>
-  <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="20" {velocity}/></joint></robot>"""
+DOG = """<robot name="dog">{links}<joint name="hip" type="{kind}"><parent link="trunk"/><child link="leg"/>
+  <axis xyz="0 1 0"/><limit {limits} effort="20" {velocity}/></joint></robot>"""
 
 
 @pytest.fixture
 def dog(tmp_path):
     """Writes a URDF of one's own, as a ROS package has it, and returns its cfg."""
 
-    def write(collision=CUBE_COLLISION, velocity='velocity="30"'):
+    def write(collision=CUBE_COLLISION, velocity='velocity="30"', kind="revolute", limits='lower="-1" upper="1"'):
         links = LINK.format(name="trunk", collision=collision) + LINK.format(name="leg", collision="")
-        for name, text in (("urdf/dog.urdf", DOG.format(links=links, velocity=velocity)), ("meshes/cube.obj", CUBE)):
+        for name, text in (
+            ("urdf/dog.urdf", DOG.format(links=links, velocity=velocity, kind=kind, limits=limits)),
+            ("meshes/cube.obj", CUBE),
+        ):
             (tmp_path / "dog" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "dog" / name).write_text(text)
         return BuildCfg(
@@ -273,7 +276,10 @@ def test_collision_meshes_of_ones_own_urdf_become_primitives(dog, tmp_path):
         ("no collision mesh package://dog/meshes/cube.dae with a suffix .stl, .obj, .msh; ", {"mesh": "cube.dae"}),
         ("no collision mesh package://dog/meshes/gone.stl", {"mesh": "gone.stl"}),
         ("dog has no collision shapes; add a Primitive for the trunk", {"collision": ""}),
-        ("dog: hip has no position limits, in which faults act; give them in the URDF", {"kind": "continuous"}),
+        (
+            "dog: hip has no position limits, in which faults act; give them in the URDF",
+            {"kind": "continuous", "limits": ""},
+        ),
         ("dog: no velocity limit of hip; give it in the URDF, or BuildCfg.limits", {"velocity": ""}),
     ],
 )
