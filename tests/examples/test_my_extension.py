@@ -29,6 +29,8 @@ from umc.sim2sim.robot import robot_mjcf
 from umc.tasks.registration import register_agent
 from umc.tasks.registry import checked_agent
 from umc.tasks.task_cfg import resolve_cfgs
+from umc.training.recipe import read_recipe
+from umc.training.recipe_runner import check_recipe
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 from usd_comparison import TOLERANCE, compare, reduced_model
@@ -191,6 +193,17 @@ def test_a_critic_sees_that_a_ratchet_reduces_the_range():
     for step, reduced in ((1, False), (3, True)):
         state.advance(torch.tensor([step]), torch.zeros(1, 2))
         assert state.range_reduced.all() == reduced
+
+
+@pytest.mark.usefixtures("extension")
+def test_its_robot_has_the_recipe_of_the_page():
+    recipe = read_recipe(str(PROJECT / "solo12_mlp.yaml"))
+    check_recipe(recipe, ())
+    assert [(phase.task, phase.name) for phase in recipe.phases] == [
+        ("UMC-Solo12-Stage1", "walk"),
+        ("UMC-Solo12-Stage1", "speed"),
+        ("UMC-Solo12-Stage2", "faults"),
+    ]
 
 
 def test_names_that_are_taken_are_refused(extension):
