@@ -40,6 +40,8 @@ WRITTEN = {  # what a page asks its reader for
     r"a\.pt|(?<=checkpoint )RUN(?= )|(?<!/)RUN$": "pretrained:a1_mlp_stage2",
     r"^\.\.\.": "./isaaclab.sh -p scripts/evaluate.py --robot A1 --checkpoint pretrained:a1_mlp_stage2",
     r"my_protocol\.yaml": "config/protocols/umc_paper.yaml",
+    # a recipe has no small size; tests/examples/test_my_extension.py checks this one
+    r"--recipe examples/my_extension/\S+": "--task UMC-Solo12-Stage2 --agent mlp",
 }
 DONE: set[tuple[str, ...]] = set()
 """Commands that a page has run, whatever the order of their words."""
