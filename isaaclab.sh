@@ -155,7 +155,7 @@ make_own() (
     if ! "$uv" pip install --python "$own/bin/python" --require-hashes --requirement requirements.lock >&2 ||
         ! "$uv" pip install --quiet --python "$own/bin/python" --no-deps --no-build-isolation --editable source/umc >&2; then
         die "the install did not finish (see above); start again to go on, what was downloaded is kept." \
-            "Where a package has no wheel for this system, it is older than glibc 2.35"
+            "If a package has no wheel for this system, its glibc is older than 2.35"
     fi
     write_stamp "$own" "$(fingerprint)"
     say "the environment is ready"

@@ -18,7 +18,8 @@ docker/compose.yaml would: the health check, fast tests, and a tiny training. Ne
 disk and a Python 3.12 on this machine. FOLDER/base is used again by the next run.
 
 SETTINGS is a folder that is copied over the bare Debian: settings of this machine's network, such as
-etc/pip.conf, etc/uv/uv.toml, etc/apt/apt.conf.d/* or usr/local/share/ca-certificates/*.crt. Nothing of it comes from the repository.
+etc/pip.conf, etc/uv/uv.toml, etc/apt/apt.conf.d/* or usr/local/share/ca-certificates/*.crt. Nothing of it comes
+from the repository.
 END
 }
 

@@ -238,6 +238,13 @@ def unwanted(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_fences_and_list_items_have_lines_of_their_own(page):
+    text = page.read_text()
+    assert not re.findall(r"^.*[^`\s]```$|^```\{(?:warning|note|tip)\}.+$|^.*\. [2-9]\. [A-Z].*$", text, re.MULTILINE)
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) % 2 == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_are_in_plain_words(page):
     assert unwanted(page.read_text()) == []
 

@@ -368,6 +368,20 @@ def test_a_full_disk_ends_an_evaluation_in_one_line_and_keeps_what_is_done(
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == sorted(one.path.name for one in evaluator.parts[:2])
 
 
+def test_a_batch_has_the_noise_of_its_number_whatever_was_simulated_before(session, tmp_path, monkeypatch):
+    evaluator, noise = Evaluator(session, PROTOCOL, 24, 2, tmp_path), []
+
+    def simulate(*_):
+        noise.append(torch.rand(3).tolist())
+        return made_up_study(members=1).policies[0].run
+
+    replace_simulation(monkeypatch, simulate)
+    evaluator.simulate(evaluator.parts)
+    evaluator.simulate(evaluator.parts[1:2])
+    assert noise[:2] == noise[2:4]  # both policies
+    assert noise[0] != noise[1] == noise[4]
+
+
 def test_the_bar_of_a_share_has_its_batches_alone(session, tmp_path, monkeypatch):
     evaluator = Evaluator(session, PROTOCOL, 24, 2, tmp_path)
     replace_simulation(monkeypatch, lambda *_: made_up_study(members=1).policies[0].run)
