@@ -32,6 +32,7 @@ from umc.utils.errors import UmcError
 from umc.utils.naming import LIBRARIES, entry_point, experiment_folder, experiment_name
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from umc.rl.runner import TrainingRunner
@@ -56,7 +57,8 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
 
     Actor and critic take the weights bit by bit. The agent's ``stage1_transfer``
     (:class:`umc.tasks.ppo.Stage1TransferCfg`) says what else is reset: by default the optimizer with its learning rate,
-    the action noise (to the actor's ``init_std``), and the weights of the fault flag.
+    the action noise (to the actor's ``init_std``), and the weights of the fault flag. An actor that reads no flag
+    (``agent.obs_groups.actor``) starts from a Stage 1 that does: the flag's effect on healthy robots is folded in.
     """
     data = read_checkpoint(path)
     info = checkpoint_info(data, path)
@@ -85,6 +87,8 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
                 "added; leave it out of agent.obs_groups.critic in both stages"
             )
         data["critic_state_dict"] = widen_critic(data["critic_state_dict"], critic)
+    if info.stage == 1:
+        _leave_out_flag(runner, data["actor_state_dict"])
     parts = {"actor": True, "critic": True, "optimizer": keep_optimizer, "iteration": False}
     runner.load(str(path), load_cfg=parts, data=data)
     runner.current_learning_iteration = 0
@@ -116,9 +120,7 @@ def fold_flag_into_bias(data: Mapping[str, Any], path: Path | str) -> dict[str, 
             f"{path} holds the {info.model} model, which has no baseline {name} of UMC; give one of UMC's Stage 1"
         )
     actor = dict(data["actor_state_dict"])
-    layer = _required_flag_reader(actor, path)
-    sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
-    actor |= {f"{layer}.weight": sensors.float(), f"{layer}.bias": bias.float()}
+    _fold_layer(actor, _required_flag_reader(actor, path))
     return _as_stage1(data, path, info, name, actor)
 
 
@@ -170,11 +172,29 @@ def _fold(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     return sensors, bias + HEALTHY_FLAG * flag.sum(1)
 
 
+def _fold_layer(actor: dict[str, Any], layer: str) -> None:
+    sensors, bias = _fold(actor[f"{layer}.weight"].double(), actor[f"{layer}.bias"].double())
+    actor |= {f"{layer}.weight": sensors.float(), f"{layer}.bias": bias.float()}
+
+
 def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
     layer = next((name for name in FLAG_READERS if f"{name}.weight" in actor), None)
     if layer is None:
         raise UmcError(f"{path} has none of the layers {', '.join(FLAG_READERS)}: train it again with this version")
     return layer
+
+
+def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
+    """Fold the flag of a Stage 1 actor into the bias if the runner's actor reads none."""
+    from umc.faults import FAULT_FLAG_WIDTH
+
+    core: Any = getattr(runner.alg.get_policy(), "core", None)
+    if core is None or core.flagged or core.flag_layer is None:
+        return
+    weight = actor.get(f"core.{core.flag_layer}.weight")
+    own: torch.nn.Linear = core.get_submodule(core.flag_layer)
+    if weight is not None and weight.shape[1] == own.in_features + FAULT_FLAG_WIDTH:
+        _fold_layer(actor, f"core.{core.flag_layer}")
 
 
 def _neutralize_flag(runner: TrainingRunner) -> None:
