@@ -9,6 +9,7 @@ import dataclasses
 import dummy_training as dummy
 import pytest
 import torch
+from dummy_robot import build_runner
 from umc.models import MaskedMlp, MaskedTransformer, MlpCfg, TransformerCfg
 from umc.models.layout import JointLayout
 from umc.rl import transfer
@@ -142,6 +143,31 @@ def test_stage_2_loads_weights_and_resets_what_the_agent_says(tmp_path, std_type
     assert second.alg.learning_rate == rate
     assert {group["lr"] for group in second.alg.optimizer.param_groups} == {rate}
     assert second.current_learning_iteration == 0
+
+
+@pytest.mark.parametrize("model", ["mlp", "transformer", "gru"])
+def test_an_actor_that_reads_no_flag_starts_with_the_actions_of_its_stage_1(model, tmp_path):
+    first = build_runner(tmp_path / "one", model)
+    reader = first.alg.get_policy().core
+    torch.nn.init.normal_(reader.get_submodule(reader.flag_layer).weight)
+    saved = first.alg.save() | {"iter": 0, "infos": {"umc": vars(first.info) | {"stage": 1}}}
+    torch.save(saved, tmp_path / "model_0.pt")
+
+    def without(cfg):
+        cfg.obs_groups = {**cfg.obs_groups, "actor": ["policy"]}
+
+    second = build_runner(tmp_path / "two", model, change=without)
+    load_stage1_weights(second, tmp_path / "model_0.pt", "a1", model)
+    obs = first.env.get_observations()
+    obs["fault_flag"][:], obs["joint_mask"][:] = -1.0, 0.0
+    wanted = first.alg.get_policy()(obs)
+    torch.testing.assert_close(second.alg.get_policy()(obs), wanted, rtol=1e-4, atol=1e-5)
+    obs["fault_flag"][:] = 1.0
+    assert (first.alg.get_policy()(obs) - wanted).abs().max() > 1e-3
+
+    second.cfg["stage1_transfer"]["reset_optimizer"] = False
+    with pytest.raises(UmcError, match=r"without the fault flag of its Stage 1 needs a new optimizer"):
+        load_stage1_weights(second, tmp_path / "model_0.pt", "a1", model)
 
 
 def test_an_optimizer_that_is_not_there_is_one_clear_error(tmp_path):

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 HEALTHY_FLAG = -1.0
 """Fault flag of a robot without a detected fault."""
 
+NEW_OPTIMIZER = "needs a new optimizer; drop agent.stage1_transfer.reset_optimizer=false"
+
 FLAG_READERS = ("core.layers.0", "core.context")
 """Linear layers whose last columns read the flag in files of UMC's own networks (``MaskedCore.flag_layer``)."""
 
@@ -77,16 +79,7 @@ def load_stage1_weights(runner: TrainingRunner, path: Path, robot: str, model: s
             f"the critic of {path} is another kind of network; repeat its run's agent.mlp_critic, true or false"
         )
     if runner.cfg.get("critic_sees_faults"):
-        if keep_optimizer:
-            raise UmcError(
-                "agent.critic_sees_faults needs a new optimizer; drop agent.stage1_transfer.reset_optimizer=false"
-            )
-        if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
-            raise UmcError(
-                f"agent.critic_sees_faults: the critic's Stage 1 reads {flag}, beside which no column can be "
-                "added; leave it out of agent.obs_groups.critic in both stages"
-            )
-        data["critic_state_dict"] = widen_critic(data["critic_state_dict"], critic)
+        data["critic_state_dict"] = _widened_critic(runner, data["critic_state_dict"], critic)
     if info.stage == 1:
         _leave_out_flag(runner, data["actor_state_dict"])
     parts = {"actor": True, "critic": True, "optimizer": keep_optimizer, "iteration": False}
@@ -184,6 +177,18 @@ def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
     return layer
 
 
+def _widened_critic(runner: TrainingRunner, critic: dict[str, Any], wider: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a critic of Stage 1 columns for the faults."""
+    if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
+        raise UmcError(f"agent.critic_sees_faults {NEW_OPTIMIZER}")
+    if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
+        raise UmcError(
+            f"agent.critic_sees_faults: the critic's Stage 1 reads {flag}, beside which no column can be "
+            "added; leave it out of agent.obs_groups.critic in both stages"
+        )
+    return widen_critic(critic, wider)
+
+
 def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
     """Fold the flag of a Stage 1 actor into the bias if the runner's actor reads none."""
     from umc.faults import FAULT_FLAG_WIDTH
@@ -194,6 +199,8 @@ def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
     weight = actor.get(f"core.{core.flag_layer}.weight")
     own: torch.nn.Linear = core.get_submodule(core.flag_layer)
     if weight is not None and weight.shape[1] == own.in_features + FAULT_FLAG_WIDTH:
+        if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
+            raise UmcError(f"an actor without the fault flag of its Stage 1 {NEW_OPTIMIZER}")
         _fold_layer(actor, f"core.{core.flag_layer}")
 
 
