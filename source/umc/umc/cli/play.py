@@ -56,8 +56,9 @@ def main(argv: list[str]) -> int:
         return write_films(options, overrides, cfg)
     if num_policies(options) > 1 or options.names is not None:
         raise UmcError("--viz shows one policy; give one --checkpoint or --policy, without --labels")
-    if options.out is not None:
-        raise UmcError("--out is for films; leave it out, or --viz")
+    for name in ("out", "view"):
+        if getattr(options, name) is not None:
+            raise UmcError(f"--{name} is for films; leave it out, or --viz")
     if live:
         return play_live(options, overrides, cfg)
     from umc.evaluation.session import prepare

@@ -121,7 +121,7 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     )
     add("--labels", dest="names", nargs="+", help="names of the policies in the film, in the order of --checkpoint")
     add("--names", nargs="+", help=argparse.SUPPRESS)  # what it was called first
-    add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
+    add("--view", choices=VIEWS, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
     add("--recording", type=path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
     add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
@@ -151,7 +151,7 @@ def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = (), longest
         onset=onset,
         scenario=scenario,
         joints=joints,
-        view=options.view,
+        view=options.view or cfg.view,
         file=options.protocol,
         changes=changes,
     )
