@@ -48,6 +48,10 @@ def fail(recording, robot, joint, fault, kind, onset, end, found=None, predicted
         recording.kind[onset:end, robot, joint, fault] = (kind if predicted is None else predicted) + 1
 
 
+def content_of(recording, held_out=()):
+    return content(recording, figures.find_events(recording), {}, held_out)
+
+
 @pytest.fixture
 def recording():
     recording = blank()
@@ -157,13 +161,13 @@ def test_joint_faults_of_joints_with_dead_sensors_are_apart():
     fail(recording, 0, 0, 0, DEAD, 50, 300, found=55)
     fail(recording, 0, 0, 1, WEAK, 50, 300)
     fail(recording, 1, 0, 1, WEAK, 50, 300, found=60)
-    found = content(recording, {})["found"]
+    found = content_of(recording)["found"]
     assert [found[name]["count"] for name in found] == [1, 2, 1, 1, 0]
-    assert content(recording, {})["joint_fault_of_sensor_fault"] is None  # no sensor failed alone
+    assert content_of(recording)["joint_fault_of_sensor_fault"] is None  # no sensor failed alone
     fail(recording, 2, 1, 0, DEAD, 50, 300, found=55)
     fail(recording, 3, 1, 0, DEAD, 50, 300, found=55)
     recording.reported[70:, 2, 1, 1] = True
-    assert content(recording, {})["joint_fault_of_sensor_fault"][0] == 0.5
+    assert content_of(recording)["joint_fault_of_sensor_fault"][0] == 0.5
     assert found[f"{MOTION}, sensor works"]["found_within_s"]["1"][0] == 1.0
     assert found[f"{MOTION}, sensor faulty"]["found_within_s"]["1"][0] == 0.0
     names = [(name, len(some)) for by, name, some in figures.groups(figures.find_events(recording), JOINTS)]
@@ -180,7 +184,7 @@ def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
     fail(recording, 2, 0, 1, braking, 50, 300)
     recording.reported[60:, 2, 2, 0] = True  # of another joint
     fail(recording, 3, 1, 0, BIAS, 50, 300, severity=0.3)
-    found = content(recording, {}, [KindRange.read("bias:0.25,0.5")])
+    found = content_of(recording, [KindRange.read("bias:0.25,0.5")])
     assert found["found"]["sensor faults"]["count"] == 0
     rows = {one["kind"]: one for one in found["not_learned"]}
     assert rows.keys() == {"bias", "braking"}
@@ -188,7 +192,7 @@ def test_what_was_not_learned_has_a_table_of_its_own(tmp_path):
     assert rows["braking"]["any_joint_within_1_s"][0] == 1.0
     assert rows["braking"]["median_delay_s"] == pytest.approx(0.4)
     assert rows["bias"]["found_within_s"]["1"][0] == 0.0
-    assert content(recording, {}, [KindRange.read("bias:0.4,0.5")])["found"]["sensor faults"]["count"] == 1
+    assert content_of(recording, [KindRange.read("bias:0.4,0.5")])["found"]["sensor faults"]["count"] == 1
     text = write_report(recording, {}, tmp_path).read_text()
     assert "| braking | 3 |" in text
     assert "any joint, 1 s |" in text
@@ -221,6 +225,13 @@ def test_the_report_says_what_was_found(recording, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} >= {"delays.png", "roc.png", "confusion.png"}
 
 
+def test_the_events_of_a_report_are_looked_for_once(recording, tmp_path, monkeypatch):
+    found, find_events = [], figures.find_events
+    monkeypatch.setattr(figures, "find_events", lambda one: found.append(one) or find_events(one))
+    write_report(recording, {}, tmp_path)
+    assert len(found) == 1
+
+
 def test_a_full_disk_leaves_the_old_report(recording, tmp_path, monkeypatch):
     (tmp_path / "diagnosis.json").write_text("old")
     written = []
@@ -237,7 +248,7 @@ def test_a_full_disk_leaves_the_old_report(recording, tmp_path, monkeypatch):
 
 
 def test_a_walk_without_faults_has_a_report():
-    text = markdown(content(blank(), {}))
+    text = markdown(content_of(blank()))
     assert "one in never" in text
     assert "is a faulty one in" not in text
     assert [line.split("|")[-2].strip() for line in text.splitlines() if "faults | 0 |" in line] == [""] * 2

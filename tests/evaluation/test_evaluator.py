@@ -26,17 +26,23 @@ from held_lock import held_lock
 from made_up_study import FEET, JOINTS, made_up_study
 from umc.cli import evaluate as command
 from umc.cli.main import main
+from umc.detection import Detector, DetectorFile, write_detector
 from umc.evaluation.arguments import parse
 from umc.evaluation.checkpoints import with_detections
+from umc.evaluation.estimates import Estimates
 from umc.evaluation.evaluate import _default_folder, choose_protocol, measure_gait, simulate_plan, worker_arguments
 from umc.evaluation.evaluator import NOT_SIMULATED, Batches, Evaluator, code_fingerprint
 from umc.evaluation.protocol import Setting, protocol_for
+from umc.evaluation.report.page import summary
 from umc.evaluation.session import open_session, prepare
 from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
 from umc.faults import find_kind
+from umc.models import JointLayout
+from umc.robots import A1_JOINTS
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, LocalExecutor, Result
+from umc.utils.io import sha256
 
 PROTOCOL = protocol_for("a1")
 
@@ -61,6 +67,10 @@ def prepared(*argv):
     """What a command line is about to evaluate."""
     options, overrides = parse(["--device", "cpu", *map(str, argv)], command.add_arguments)
     return prepare(options, overrides, stage=2)
+
+
+def put_detector(path, **about):
+    write_detector(path, DetectorFile(Detector(JointLayout.term_major(A1_JOINTS, 48, 12)), "a1", about))
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +197,30 @@ def test_training_seeds_are_one_group_of_each_source_of_detection(tmp_path):
     seeds.checkpoints = with_detections(seeds.checkpoints, ["oracle", "none"], seeds.env_cfg)
     evaluator = Evaluator(seeds, PROTOCOL, 24, 1, tmp_path)
     assert evaluator.groups == ["mlp, oracle", "mlp, none"] * 3
+
+
+@pytest.mark.parametrize("by_flag", [False, True])
+@pytest.mark.parametrize("other", [False, True])
+def test_a_detector_of_another_policy_is_named_on_the_screen_and_in_the_report(other, by_flag, tmp_path, monkeypatch):
+    path, file = write_fresh(tmp_path), tmp_path / "detector.pt"
+    put_detector(file, policy={"name": "walk.pt", "sha256": "another" if other else sha256(path)})
+    overrides = [] if by_flag else ["env.detection.source=detector", f"env.detection.file={file}"]
+    walking = prepared("--checkpoint", path, *overrides)
+    if by_flag:
+        sources = ["oracle", f"detector:file={file}", f"detector:file={file},any_fault=true"]
+        walking.checkpoints = with_detections(walking.checkpoints, sources, walking.env_cfg)
+
+    def remarks(lines):
+        return sum("trained beside another policy (walk.pt)" in line for line in lines)
+
+    evaluator = Evaluator(walking, PROTOCOL, 24, 1, tmp_path)
+    assert remarks(evaluator.describe()) == other
+    study = replace(made_up_study(members=2), about=evaluator._about())
+    assert remarks(summary(Estimates(study, resamples=10))[1]) == other
+    monkeypatch.setattr("umc.evaluation.evaluate.open_session", lambda session: pytest.fail("it walks"))
+    with pytest.raises(pytest.fail.Exception, match="it walks"):
+        measure_gait(walking, PROTOCOL, tmp_path)
+    assert remarks(walking.remarks) == other
 
 
 def test_two_policies_of_one_name_are_refused_before_the_simulation(tmp_path):
@@ -465,7 +499,7 @@ def test_what_a_worker_that_fails_had_finished_is_kept(session, tmp_path, monkey
 def test_a_detector_that_was_trained_again_is_another_condition(names, session, tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(session.env_cfg.detection, "file", str(tmp_path / "detector.pt"))
-    for content in (b"first", b"second"):
-        (tmp_path / "detector.pt").write_bytes(content)
+    for seed in (1, 2):
+        put_detector(tmp_path / "detector.pt", seed=seed)
         found += names()
     assert len(set(found)) == len(found)

@@ -47,8 +47,8 @@ def test_labels_are_unique_and_a_user_may_choose_them():
 
 
 def test_a_label_may_look_like_an_override_without_a_section():
-    words = ["--labels", "lr=1e-3", "lr=1e-4", "presets=perlin", "env.decimation=4"]
-    assert overrides_first(words) == [*words[3:], *words[:3]]
+    words = ["--labels", "lr=1e-3", "lr=1e-4", "v2.1=wide", "presets=perlin", "env.decimation=4", "parts.feet=[]"]
+    assert overrides_first(words) == [*words[4:], *words[:4]]
     assert overrides_first(["--checkpoint", "a.pt", "episodes=9"])[0] == "episodes=9"  # which is refused by its name
 
 

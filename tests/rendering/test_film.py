@@ -55,6 +55,12 @@ def test_flags_make_a_cfg():
     )
 
 
+@pytest.mark.parametrize("steps", [10_001, 200_000])
+def test_a_film_that_is_too_long_is_refused_in_the_same_words(steps):
+    with pytest.raises(UmcError, match=f"^--steps is {steps}; it has to lie between 2 and 10000$"):
+        film_cfg(flags(steps=steps))
+
+
 def test_the_title_says_what_fails():
     titles = {
         4: "scenario 4: dead sensors, slow joints",

@@ -213,6 +213,13 @@ def test_joints_in_another_order_than_the_robots_are_refused(where):
         resolve(BACKWARDS)
 
 
+def test_an_observation_of_what_is_not_in_the_scene_is_refused():
+    cfg = env_cfg("A1", 2)
+    cfg.observations.policy.joint_pos.params["asset_cfg"] = SceneEntityCfg("ghost")
+    with pytest.raises(UmcError, match=r"observations\.policy\.joint_pos\.asset_cfg\.name: the scene has no ghost"):
+        check_robot(cfg)
+
+
 def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():
     cfg = env_cfg("A1", 1)
     cfg.bodies = BodyNamesCfg(trunk="trunk")

@@ -297,6 +297,11 @@ def test_a_second_phase_that_saved_nothing_can_be_taken_out(tmp_path, later, sav
         (lambda state: {key: value for key, value in state.items() if key != "phases"}, "phases is missing"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "seconds": -1.0}]}, "phases.0.seconds is -1.0"),
         (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": None}]}, "is done is missing"),
+        (lambda state: {**state, "phases": [{**state["phases"][0], "checkpoint": "last.pt"}]}, "last.pt is no model_"),
+        (
+            lambda state: {**state, "phases": [{**state["phases"][0], "status": "running"}, *state["phases"]]},
+            "not done is followed by another",
+        ),
         (lambda state: {**state, "phases": [{**state["phases"][0], "run_dir": "a\nb"}]}, "cannot be printed"),
     ],
 )

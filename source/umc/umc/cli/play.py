@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
-from umc.evaluation.arguments import add_policy_arguments, num_policies, of_env, parse
-from umc.rendering.film_cfg import add_film_arguments, film_cfg
+from umc.evaluation.arguments import MOST_STEPS, add_policy_arguments, num_policies, of_env, parse
+from umc.rendering.film_cfg import LONGEST_FILM, add_film_arguments, film_cfg
 from umc.utils.cli import path
 from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
@@ -49,15 +49,16 @@ def main(argv: list[str]) -> int:
 
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, ("protocol",))
-        cfg = film_cfg(options, overrides)
+        cfg = film_cfg(options, overrides, MOST_STEPS if is_shown(options) else LONGEST_FILM)
         overrides = of_env(overrides)
         live = is_live(options)
     if not is_shown(options):
         return write_films(options, overrides, cfg)
     if num_policies(options) > 1 or options.names is not None:
         raise UmcError("--viz shows one policy; give one --checkpoint or --policy, without --labels")
-    if options.out is not None:
-        raise UmcError("--out is for films; leave it out, or --viz")
+    for name in ("out", "view"):
+        if getattr(options, name) is not None:
+            raise UmcError(f"--{name} is for films; leave it out, or --viz")
     if live:
         return play_live(options, overrides, cfg)
     from umc.evaluation.session import prepare

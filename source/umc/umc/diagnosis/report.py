@@ -32,9 +32,14 @@ ANY_REPORT = (
 )
 
 
-def content(recording: Recording, about: Mapping[str, Any], held_out: Sequence[KindRange] = ()) -> dict[str, Any]:
-    """Return all figures of a diagnosis in plain values; ``held_out`` is what the detector has not learned."""
-    every, dt = figures.find_events(recording), recording.step_dt
+def content(
+    recording: Recording, every: Events, about: Mapping[str, Any], held_out: Sequence[KindRange] = ()
+) -> dict[str, Any]:
+    """Return all figures of a diagnosis in plain values, given its events.
+
+    ``held_out`` is what the detector has not learned.
+    """
+    dt = recording.step_dt
     known = figures.learned(every, recording, held_out)
     events, others = every.where(known), every.where(~known)
     felt = events.where((events.fault == 1) & events.hinders)
@@ -104,8 +109,8 @@ def _interval(found: Interval | None) -> list[float] | None:
 
 def write_report(recording: Recording, about: Mapping[str, Any], out: Path, held_out: Sequence[KindRange] = ()) -> Path:
     """Write ``diagnosis.json``, ``diagnosis.md`` and pictures; return the Markdown file."""
-    found = content(recording, about, held_out)
     events = figures.find_events(recording)
+    found = content(recording, events, about, held_out)
     files = {
         "diagnosis.json": f"{json.dumps(found, indent=1, allow_nan=False)}\n".encode(),
         "delays.png": image(_delays(events, recording), "png"),

@@ -28,6 +28,9 @@ MOST_STEPS = 100_000
 OWN_SECTIONS = ("protocol", "sweep")
 """Sections of overrides that some commands read themselves."""
 
+SECTIONS = ("env", "agent", "parts", *OWN_SECTIONS)
+"""All sections of overrides."""
+
 
 def scenario(text: str) -> int | str:
     """Read a scenario: a number of the paper's table, or a name."""
@@ -106,9 +109,10 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
         token = argv[number]
         # the token after a flag is its value, whatever it looks like
         value = number > 0 and argv[number - 1].startswith("-") and "=" not in argv[number - 1]
-        if not value and "." not in (key := override_key(token)) and key.lstrip("+~") not in SELECTORS:
+        section, dot, _ = override_key(token).lstrip("+~").partition(".")
+        if not value and section not in (SECTIONS if dot else SELECTORS):
             flags = [word for word in argv[:number] if word.startswith("--")]
-            value = flags[-1:] in (["--labels"], ["--names"])  # such as lr=1e-3
+            value = flags[-1:] in (["--labels"], ["--names"])  # such as lr=1e-3 or v2.1=wide
         return OVERRIDE.match(token) is not None and not value and not os.path.exists(token)
 
     first = [number for number in range(len(argv)) if moves(number)]

@@ -226,6 +226,20 @@ def with_detections(checkpoints: Sequence[Checkpoint], texts: Sequence[str], env
     return tuple(replace(one, detection=text) for one in checkpoints for text in texts)
 
 
+def detector_remarks(checkpoints: Sequence[Checkpoint], env_cfg: Any) -> list[str]:
+    """Return a line for each detector that reports to another policy than the one beside which it was trained."""
+    from umc.detection import read_detector
+    from umc.mdp.detection import read_detection
+
+    found: dict[str, None] = {}  # each line once, in order
+    for one in checkpoints:
+        cfg = read_detection(one.detection) if one.detection else getattr(env_cfg, "detection", None)
+        file = getattr(cfg, "file", None)
+        remark = None if file is None else read_detector(Path(file)).remark(one.sha256)
+        found |= {} if remark is None else {remark: None}
+    return list(found)
+
+
 def common_value(checkpoints: Sequence[Checkpoint], values: Sequence[str | None], what: str, key: str) -> str | None:
     """Return what all policies were trained on as far as known; None if it is not; raise UmcError if they differ."""
     known = sorted({value for value in values if value})

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import NonNegativeInt, PositiveInt, Strict
 
 from umc.evaluation.arguments import HEALTHY_SECONDS, MOST_EPISODES, OWN_SECTIONS, num_policies, of_env
-from umc.evaluation.checkpoints import External, with_detections
+from umc.evaluation.checkpoints import External, detector_remarks, with_detections
 from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_share
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
@@ -178,6 +178,7 @@ def measure_gait(session: Session, protocol: Protocol, out: Path) -> None:
     feet = required_feet(cfg)
     disable_training_randomization(cfg, protocol.command, num_envs, steps, protocol.seed, protocol.noise)
     set_healthy(cfg)
+    session.remarks += tuple(detector_remarks(session.checkpoints, cfg))
     with open_session(session) as (env, (policy,)):
         gait, loads = run_healthy(env, policy, feet, protocol, steps)
     about = {

@@ -24,7 +24,7 @@ import isaaclab
 import torch
 
 import umc
-from umc.evaluation.checkpoints import External
+from umc.evaluation.checkpoints import External, detector_remarks
 from umc.evaluation.labels import groups_of, labels_of
 from umc.evaluation.protocol import Protocol, disturbances
 from umc.evaluation.session import AS_EVALUATED, Session, open_session
@@ -152,6 +152,7 @@ class Evaluator:
         session.options.num_envs = num_envs
         set_protocol(session.env_cfg, protocol, num_envs)
         self.folder = out / PARTS
+        self.detector_remarks = detector_remarks(session.checkpoints, session.env_cfg)
         checkpoints = [(one.path, one.info) for one in session.checkpoints]
         self.labels = labels_of(checkpoints, session.options.labels)
         sources = len({one.detection for one in session.checkpoints})  # each policy comes once for each
@@ -182,6 +183,7 @@ class Evaluator:
             f"scenarios {', '.join(map(str, protocol.scenarios))}; settings: {'; '.join(settings[:6])}{more}",
             f"{len(self.labels)} policies x {len(protocol.cells)} cells x {batches.episodes} robots, "
             f"in {batches.count} batches of {batches.num_envs} envs each",
+            *self.detector_remarks,
         ]
 
     def missing(self, share: tuple[int, int] = (0, 1)) -> list[Part]:
@@ -343,6 +345,7 @@ class Evaluator:
             "robots_per_cell": self.batches.episodes,
             "seed": session.env_cfg.seed,
             "quick": session.options.quick,
+            **({"detector": "; ".join(self.detector_remarks)} if self.detector_remarks else {}),
             **AS_EVALUATED,
             **disturbances(self.protocol.noise, self.protocol.push),
             "command_line": shlex.join(sys.argv),

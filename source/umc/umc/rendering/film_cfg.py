@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from umc.evaluation.arguments import HEALTHY, MOST_STEPS, num_policies
+from umc.evaluation.arguments import HEALTHY, num_policies
 from umc.evaluation.arguments import scenario as scenario_id
 from umc.utils.cli import path, within
 from umc.utils.config import read_overrides
@@ -121,17 +121,20 @@ def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None
     )
     add("--labels", dest="names", nargs="+", help="names of the policies in the film, in the order of --checkpoint")
     add("--names", nargs="+", help=argparse.SUPPRESS)  # what it was called first
-    add("--view", choices=VIEWS, default=cfg.view, help=f"where the camera stands; default {cfg.view}")
+    add("--view", choices=VIEWS, help=f"where the camera stands; default {cfg.view}")
     add("--side", dest="view", action="store_const", const="side", help="the same as --view side")
     add("--recording", type=path, help=argparse.SUPPRESS)  # what a training films (umc.rendering.recording)
     add("--quick", action="store_true", help="a second of small pictures: tests that everything works")
 
 
-def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = ()) -> FilmCfg:
-    """Read the flags and overrides of ``protocol``; scenario 8 where none is named. UmcError if one makes no sense."""
+def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = (), longest: int = LONGEST_FILM) -> FilmCfg:
+    """Read the flags and overrides of ``protocol``; scenario 8 where none is named. UmcError if one makes no sense.
+
+    ``longest`` is the most ``--steps`` [env steps].
+    """
     cfg = QUICK if options.quick else FilmCfg()
     steps = cfg.steps if options.steps is None else options.steps
-    within(steps, "--steps", 2, MOST_STEPS)
+    within(steps, "--steps", 2, longest)
     onset = min(cfg.onset, steps // 2) if options.onset is None else options.onset
     if not 0 < onset < steps:
         raise UmcError(f"--onset {onset} has to lie between 1 and {steps - 1}, the last step before the end at {steps}")
@@ -148,7 +151,7 @@ def film_cfg(options: argparse.Namespace, overrides: Sequence[str] = ()) -> Film
         onset=onset,
         scenario=scenario,
         joints=joints,
-        view=options.view,
+        view=options.view or cfg.view,
         file=options.protocol,
         changes=changes,
     )
@@ -161,7 +164,6 @@ def check_output(options: argparse.Namespace) -> None:
         raise UmcError(f"--out {options.out}: cannot write {suffix}; choose {', '.join(FILM_SUFFIXES)} or a folder")
     if options.names is not None and len(options.names) != count:
         raise UmcError(f"--labels has {len(options.names)} names for {count} policies; give one for each")
-    within(options.steps, "--steps", 2, LONGEST_FILM)
     if options.out is not None:
         if suffix in FILM_SUFFIXES and os.path.isdir(options.out):
             raise UmcError(f"--out {options.out} is a folder; choose another name for the file")

@@ -12,13 +12,14 @@ from typing import Any
 
 from isaaclab.assets import ArticulationCfg
 from isaaclab.managers import SceneEntityCfg
+from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.utils import configclass
 
 from umc import mdp
 from umc.mdp.observations import entries
 from umc.robots.names import RobotNames, robot_names
-from umc.utils.errors import UmcError
+from umc.utils.errors import UmcError, shown
 
 
 @configclass
@@ -102,14 +103,15 @@ def cfgs_within(cfg: Any, where: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_robot(env_cfg: Any) -> None:
-    """Refuse names of bodies and joints that the robot does not have; write those of trunk and feet into the terms.
+    """Refuse names that the scene or the robot does not have; write those of trunk and feet into the terms.
 
-    A robot whose USD is on a server is left to the simulation.
+    Bodies and joints of a robot whose USD is on a server are left to the simulation.
 
     Raises:
         UmcError: With the names that exist.
     """
     name_bodies(env_cfg)
+    _check_entities(env_cfg)
     robot = getattr(env_cfg.scene, ROBOT, None)
     names = robot_names(robot) if isinstance(robot, ArticulationCfg) else None
     if names is None:
@@ -125,6 +127,18 @@ def check_robot(env_cfg: Any) -> None:
         if entity.body_names is not None and _has_all_bodies(env_cfg.scene, entity.name):
             matched(entity.body_names, names.bodies, f"{where}.body_names", "body")
     _check_number_of_feet(env_cfg, names)
+
+
+def _check_entities(env_cfg: Any) -> None:
+    """Refuse terms that act on what is not in the scene."""
+    scene = env_cfg.scene
+    if not isinstance(scene, InteractiveSceneCfg):
+        return
+    there = {name for name, cfg in entries(scene).items() if cfg is not None}
+    for where, entity in selections(env_cfg):
+        if entity.name not in {*there, "terrain"}:  # which Isaac Lab finds in every scene
+            known = ", ".join(name for name, cfg in entries(scene).items() if hasattr(cfg, "prim_path"))
+            raise UmcError(f"{where}.name: the scene has no {shown(entity.name)}; it has {known}")
 
 
 def _check_parts(env_cfg: Any, names: RobotNames) -> None:

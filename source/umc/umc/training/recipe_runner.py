@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from umc.rl.agents import AGENTS, BASELINE_PREFIX
 from umc.rl.checkpoint import (
+    CHECKPOINT_NAME,
     checkpoint_info,
     checkpoints_in,
     iterations_of,
@@ -73,6 +74,8 @@ class PhaseState(FileModel):
     def _has_checkpoint(self) -> Self:
         if self.status == "done" and not self.checkpoint:
             raise ValueError("checkpoint of a phase that is done is missing")
+        if self.checkpoint and not CHECKPOINT_NAME.fullmatch(Path(self.checkpoint).name):
+            raise ValueError(f"checkpoint {self.checkpoint} is no model_<iteration>.pt")
         return self
 
 
@@ -82,6 +85,12 @@ class RecipeState(FileModel):
     format: Literal[FORMAT]  # pyright: ignore[reportInvalidTypeForm]
     recipe: str
     phases: list[PhaseState]
+
+    @model_validator(mode="after")
+    def _one_after_the_other(self) -> Self:
+        if any(phase.status != "done" for phase in self.phases[:-1]):
+            raise ValueError("a phase that is not done is followed by another")
+        return self
 
 
 def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *_: None) -> int:

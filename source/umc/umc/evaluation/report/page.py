@@ -81,8 +81,7 @@ def summary(estimates: Estimates) -> tuple[list[str], list[str]]:
 
 def _cautions(estimates: Estimates) -> list[str]:
     study, found = estimates.study, []
-    if study.about.get("note"):
-        found.append(str(study.about["note"]))
+    found += [str(study.about[key]) for key in ("note", "detector") if study.about.get(key)]
     if study.about.get("quick"):
         found.append("This is a quick run: its episodes are far too short for figures.")
     if estimates.too_few:
@@ -138,7 +137,7 @@ def html_page(
         slices=slices,
         conditions={TITLES.get(key, key): value for key, value in conditions.items()},
         departures=departures(study),
-        run={key: value for key, value in about.items() if key not in ("command_line", "versions", "note")},
+        run={key: value for key, value in about.items() if key not in ("command_line", "versions", "note", "detector")},
         # each an image of its own: ids inside several drawings in one document would collide
         pictures=[
             {"name": name, "caption": caption, "data": base64.b64encode(svg).decode()}
