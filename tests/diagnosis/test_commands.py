@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """umc train-detector and umc diagnose, and a policy that is told by their detector."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from fresh_policy import write_fresh
 from umc.cli.main import main
+from umc.deploy.export import export_checkpoint
 from umc.detection import JOINT_KINDS, Detector, DetectorFile, read_detector, write_detector
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+from umc.utils.process import lock_folder
 
 POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
 TASK = ("physics=ovphysx", "env.scene.terrain=flat")
@@ -43,6 +49,38 @@ def test_a_detector_that_was_trained_beside_another_policy_is_named_before_the_s
         shown = capsys.readouterr()
         assert "the simulation starts" in shown.err
         assert ("trained beside another policy (walk.pt)" in shown.out) == (known == "0")
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_one_process_at_a_time_walks_and_writes_its_report_into_a_folder(tmp_path, capsys, monkeypatch, exported):
+    checkpoint, out, done = write_fresh(tmp_path), tmp_path / "out", []
+    file = DetectorFile(Detector(JointLayout.term_major(A1_JOINTS, 48, 12)).eval(), "a1", path="detector.pt")
+    if exported:
+        export_checkpoint(checkpoint, tmp_path / "exported", resolve_cfgs("UMC-A1-Stage2", None, [])[0], file)
+        argv = ["--exported", str(tmp_path / "exported")]
+    else:
+        write_detector(tmp_path / "detector.pt", file)
+        argv = ["--detector", str(tmp_path / "detector.pt"), "--checkpoint", str(checkpoint), "--device", "cpu"]
+    robot = SimpleNamespace(joint_names=A1_JOINTS)
+    env = SimpleNamespace(scene={"robot": robot}, num_envs=1, step_dt=0.02, device="cpu")
+    monkeypatch.setattr("umc.evaluation.session.open_session", lambda _: contextlib.nullcontext((env, (None,))))
+    monkeypatch.setattr("umc.mdp.observations.joint_layout", lambda _: file.detector.layout)
+    monkeypatch.setattr("umc.diagnosis.rollout.Rollout", MagicMock())
+
+    def alone(name):
+        with pytest.raises(UmcError, match="has it"), lock_folder(out, "has it"):
+            pass
+        done.append(name)
+
+    for module in ("umc.diagnosis.recording", "umc.sim2sim.diagnosis"):
+        monkeypatch.setattr(f"{module}.record", lambda *_: alone("walk"))
+    monkeypatch.setattr("umc.diagnosis.report.write_report", lambda *_: alone("report"))
+    with lock_folder(out, "another"):
+        assert main(["diagnose", *argv, "--out", str(out)]) == 2
+    assert f"diagnoses into {out}; wait for it" in capsys.readouterr().err
+    assert not done
+    assert main(["diagnose", *argv, "--out", str(out)]) == 0
+    assert done == ["walk", "report"]
 
 
 @pytest.mark.engine
