@@ -53,6 +53,7 @@ def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
         ({"robot": "solo8", "overrides": ["agent.mirror_loss=2.0"]}, "has no effect without mirror images"),
         ({"overrides": ['agent.obs_groups.actor=["eyes"]']}, "agent.obs_groups.actor is .*lists some of policy"),
         ({"agent": "mlp_curriculum", "stages": {1: [], 2: [{"iterations": 3}]}}, "cannot hold the 4 stages"),
+        ({"overrides": ["env.events.faults.params.replay=x", "agent.sample_failures=true"]}, "no curriculum changes"),
         ({"overrides": ["agent.algorithm.num_mini_batches=999"]}, "has to be at most 192"),
         ({"overrides": ["env.scene.num_envs=4"]}, "has a key of its own; give 'num_envs'"),
         ({"overrides": ["agent.seed=4"]}, "has a key of its own; give 'seed'"),
