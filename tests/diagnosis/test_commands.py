@@ -83,6 +83,39 @@ def test_one_process_at_a_time_walks_and_writes_its_report_into_a_folder(tmp_pat
     assert done == ["walk", "report"]
 
 
+def taught_further(physics, path, out):
+    """Scenario: two iterations from the detector in a file; the parts of a whole training that were over before each."""
+    from umc.diagnosis import learn, train
+
+    train.ITERATIONS = 1  # as long as the thresholds' rollouts are by it
+    parts, learn_from = [], learn.Learner.learn
+
+    def watched(self, stretch, part):
+        parts.append(part)
+        return learn_from(self, stretch, part)
+
+    learn.Learner.learn = watched
+    words = ["--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", "4", "--device", "cpu"]
+    words += ["--detector", path, "--iterations", "2", "--out", out]
+    assert main(["train-detector", *words, f"physics={physics}", "env.scene.terrain=flat"]) == 0
+    return parts
+
+
+@pytest.mark.engine
+def test_a_trained_detector_learns_on_beside_another_policy(tmp_path, run_engine):
+    path, out = tmp_path / "detector.pt", tmp_path / "out"
+    detector = Detector(JointLayout.term_major(A1_JOINTS, 48, 12)).eval()
+    write_detector(path, DetectorFile(detector, "a1", {"hold_out": ["bias"]}))
+    parts = run_engine(taught_further, physics="ovphysx", path=str(path), out=str(out))
+    assert parts == [0.5, 0.75]  # all robots are told by it, and its learning rate is that of a later half
+    start, after = read_detector(path), read_detector(out / "detector.pt")
+    assert (after.resume, after.held_out) == (None, start.held_out)
+    assert after.about["detector"] == {"name": "detector.pt", "sha256": start.sha256}
+    weights = start.detector.named_parameters()
+    changes = [float((weight - after.detector.get_parameter(name)).abs().max()) for name, weight in weights]
+    assert 0.0 < max(changes) < 0.1  # learned, from where it was
+
+
 @pytest.mark.engine
 def test_a_detector_is_trained_and_resumed_and_measured_and_tells_a_policy_what_is_broken(tmp_path):
     path = tmp_path / "detector.pt"
