@@ -84,7 +84,7 @@ def test_one_process_at_a_time_walks_and_writes_its_report_into_a_folder(tmp_pat
 
 
 def taught_further(physics, path, out):
-    """Scenario: two iterations from the detector in a file; the parts of a whole training that were over before each."""
+    """Scenario: two iterations from the detector in a file; which part of a whole training was over before each."""
     from umc.diagnosis import learn, train
 
     train.ITERATIONS = 1  # as long as the thresholds' rollouts are by it

@@ -49,7 +49,7 @@ def test_recipes_beside_the_package_fit_the_policy_that_they_imitate(tmp_path, m
         for phase in (phase for phase in recipe.phases if phase.teacher is not None):
             columns, joints = {"g1": (47, 12), "h1": (41, 10)}[recipe.robot]
             torch.jit.script(torch.nn.Linear(columns, joints)).save("motion.pt")
-            env_cfg, _ = resolve_cfgs(phase.task, entry_point(phase.agent), phase.overrides)
+            env_cfg, _ = resolve_cfgs(phase.task, entry_point(phase.agent), list(phase.overrides))
             teacher = read_teacher(phase.teacher, recipe.robot, trust=True)
             teacher.add_observations(env_cfg)
             terms = _terms_of(entries(env_cfg.observations), teacher.group)
