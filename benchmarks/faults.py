@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 KINDS = (
     *("rom", "effort", "velocity", "locked", "power_loss", "braking", "derating", "friction"),
     *("dead", "frozen", "bias", "drift", "noise"),
-    *("dropped", "delayed", "burst_loss", "growing_delay"),
+    *("dropped", "delayed", "burst_loss", "growing_delay", "backlash"),
+    *("imu_dead", "imu_frozen", "imu_bias", "imu_drift"),
 )
 SCENARIOS = (*KINDS, "dead+rom+effort+velocity", "noise+drift+delayed", "frozen+locked+dropped")
 """Assigned to the envs in turn: every kind alone, and some together."""
@@ -49,6 +50,9 @@ SEVERITY = {
     "delayed": {"choice": [1, 2, 5]},
     "burst_loss": 5,
     "growing_delay": 0.1,
+    "backlash": 0.3,
+    "imu_bias": 0.5,
+    "imu_drift": 0.2,
 }
 
 ONSET = 3
@@ -60,7 +64,7 @@ WARM_UP = 2
 CHURN_EPISODE, CHURN_ONSETS, CHURN_DURATION = 40, (1, 25), (2, 10)
 """Episode, first and last onset and length of a fault where onsets and resets come every step [env steps]."""
 
-STEADY, CHURN = "17 kinds active", "onsets and resets every step"
+STEADY, CHURN = f"{len(KINDS)} kinds active", "onsets and resets every step"
 TARGETS = {STEADY: 1.05, CHURN: 1.15}
 """Highest ratio that UMC allows itself, at 1,024 envs on a CPU."""
 
@@ -104,7 +108,7 @@ class Switch:
             self._replace(cfg, "events", constant(None))
         for group in env.observation_manager.active_terms:
             for cfg in group_terms(env, group).values():
-                if isinstance(cfg.func, mdp.joint_sensor):
+                if isinstance(cfg.func, mdp.joint_sensor | mdp.imu_sensor):
                     self._replace(cfg, "sensors", plain_sensor)
                 elif cfg.func in (mdp.joint_mask, mdp.fault_flag):
                     self._replace(cfg, "mask and flag", constant(cfg.func(env, **cfg.params)))
@@ -152,6 +156,7 @@ def make_env(physics: str, num_envs: int, device: str) -> ManagerBasedRLEnv:
 
     cfg = stage2_cfg("A1", physics, num_envs, device)
     cfg.actions.command_faults = mdp.CommandFaultsCfg()
+    mdp.add_imu_sensors(cfg)
     cfg.events.faults.params = {"scenario": SCENARIOS, "severity": SEVERITY, "onset": ONSET}
     for name in ("trunk_contact", "orientation", "height"):  # a fallen robot stays in its block
         setattr(cfg.terminations, name, None)

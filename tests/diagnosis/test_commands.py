@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """umc train-detector and umc diagnose, and a policy that is told by their detector."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 from fresh_policy import write_fresh
 from umc.cli.main import main
+from umc.deploy.export import export_checkpoint
 from umc.detection import JOINT_KINDS, Detector, DetectorFile, read_detector, write_detector
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
+from umc.utils.process import lock_folder
 
 POLICY = ("--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", 16)
 TASK = ("physics=ovphysx", "env.scene.terrain=flat")
@@ -43,6 +49,71 @@ def test_a_detector_that_was_trained_beside_another_policy_is_named_before_the_s
         shown = capsys.readouterr()
         assert "the simulation starts" in shown.err
         assert ("trained beside another policy (walk.pt)" in shown.out) == (known == "0")
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_one_process_at_a_time_walks_and_writes_its_report_into_a_folder(tmp_path, capsys, monkeypatch, exported):
+    checkpoint, out, done = write_fresh(tmp_path), tmp_path / "out", []
+    file = DetectorFile(Detector(JointLayout.term_major(A1_JOINTS, 48, 12)).eval(), "a1", path="detector.pt")
+    if exported:
+        export_checkpoint(checkpoint, tmp_path / "exported", resolve_cfgs("UMC-A1-Stage2", None, [])[0], file)
+        argv = ["--exported", str(tmp_path / "exported")]
+    else:
+        write_detector(tmp_path / "detector.pt", file)
+        argv = ["--detector", str(tmp_path / "detector.pt"), "--checkpoint", str(checkpoint), "--device", "cpu"]
+    robot = SimpleNamespace(joint_names=A1_JOINTS)
+    env = SimpleNamespace(scene={"robot": robot}, num_envs=1, step_dt=0.02, device="cpu")
+    monkeypatch.setattr("umc.evaluation.session.open_session", lambda _: contextlib.nullcontext((env, (None,))))
+    monkeypatch.setattr("umc.mdp.observations.joint_layout", lambda _: file.detector.layout)
+    monkeypatch.setattr("umc.diagnosis.rollout.Rollout", MagicMock())
+
+    def alone(name):
+        with pytest.raises(UmcError, match="has it"), lock_folder(out, "has it"):
+            pass
+        done.append(name)
+
+    for module in ("umc.diagnosis.recording", "umc.sim2sim.diagnosis"):
+        monkeypatch.setattr(f"{module}.record", lambda *_: alone("walk"))
+    monkeypatch.setattr("umc.diagnosis.report.write_report", lambda *_: alone("report"))
+    with lock_folder(out, "another"):
+        assert main(["diagnose", *argv, "--out", str(out)]) == 2
+    assert f"diagnoses into {out}; wait for it" in capsys.readouterr().err
+    assert not done
+    assert main(["diagnose", *argv, "--out", str(out)]) == 0
+    assert done == ["walk", "report"]
+
+
+def taught_further(physics, path, out):
+    """Scenario: two iterations from the detector in a file; which part of a whole training was over before each."""
+    from umc.diagnosis import learn, train
+
+    train.ITERATIONS = 1  # as long as the thresholds' rollouts are by it
+    parts, learn_from = [], learn.Learner.learn
+
+    def watched(self, stretch, part):
+        parts.append(part)
+        return learn_from(self, stretch, part)
+
+    learn.Learner.learn = watched
+    words = ["--checkpoint", "pretrained:a1_mlp_stage2", "--num_envs", "4", "--device", "cpu"]
+    words += ["--detector", path, "--iterations", "2", "--out", out]
+    assert main(["train-detector", *words, f"physics={physics}", "env.scene.terrain=flat"]) == 0
+    return parts
+
+
+@pytest.mark.engine
+def test_a_trained_detector_learns_on_beside_another_policy(tmp_path, run_engine):
+    path, out = tmp_path / "detector.pt", tmp_path / "out"
+    detector = Detector(JointLayout.term_major(A1_JOINTS, 48, 12)).eval()
+    write_detector(path, DetectorFile(detector, "a1", {"hold_out": ["bias"]}))
+    parts = run_engine(taught_further, physics="ovphysx", path=str(path), out=str(out))
+    assert parts == [0.5, 0.75]  # all robots are told by it, and its learning rate is that of a later half
+    start, after = read_detector(path), read_detector(out / "detector.pt")
+    assert (after.resume, after.held_out) == (None, start.held_out)
+    assert after.about["detector"] == {"name": "detector.pt", "sha256": start.sha256}
+    weights = start.detector.named_parameters()
+    changes = [float((weight - after.detector.get_parameter(name)).abs().max()) for name, weight in weights]
+    assert 0.0 < max(changes) < 0.1  # learned, from where it was
 
 
 @pytest.mark.engine

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from umc.cli import benchmark_speed
 from umc.cli.main import main
+from umc.faults import KINDS, FaultSchedule
 from umc.utils.errors import UmcError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -80,6 +81,13 @@ def test_a_file_that_is_no_table_is_refused_before_anything_runs(speed, ratios, 
     (tmp_path / "other.json").write_text(json.dumps(table))
     with pytest.raises(UmcError, match="values"):
         ratios.read_table(tmp_path / "other.json")
+
+
+@pytest.mark.usefixtures("ratios")
+def test_the_cost_of_faults_is_measured_with_every_kind():
+    measured = importlib.import_module("faults")
+    assert sorted(measured.KINDS) == sorted(KINDS)
+    FaultSchedule(list("abcd"), scenario=measured.SCENARIOS, severity=measured.SEVERITY)
 
 
 def test_a_benchmark_that_fails_ends_the_command(monkeypatch, ratios, tmp_path, capsys):

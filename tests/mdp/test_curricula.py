@@ -157,6 +157,15 @@ def test_a_curriculum_of_sensor_faults_alone_reads_no_limits(monkeypatch, scenar
     assert (term.source.settings["nominal"] is None) == (scenario == "dead")  # of mild severities
 
 
+def test_a_curriculum_of_the_users_and_the_replay_of_a_ledger_are_refused():
+    cfg = UnitreeGo2FlatEnvCfg()
+    mdp.add_faults(cfg, ratios={"dead": 1.0}, num_joints=(1, 2))
+    cfg.events.faults.params["replay"] = "ledger.jsonl"
+    cfg.curriculum.faults = CurriculumTermCfg(func=mdp.fault_curriculum, params={"stages": STAGES})
+    with pytest.raises(UmcError, match="a replay has no curriculum; leave out fault_curriculum"):
+        mdp.joint_faults(cfg.events.faults, UnstartedEnv(cfg))
+
+
 def test_joint_faults_reach_physics_whatever_raises_their_odds(monkeypatch):
     """A function of the user's may call set_ratios; nothing in the cfg says so."""
     written = []

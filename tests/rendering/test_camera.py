@@ -8,7 +8,7 @@ import newton
 import numpy as np
 import torch
 import warp as wp
-from umc.faults import find_kind
+from umc.faults import FaultSchedule, FaultState, find_kind
 from umc.rendering.camera import GROUND_COLOR, TOLERANCE, FaultPainter, is_ground, smooth_meshes, vertex_normals
 from umc.rendering.colors import COMMAND_COLOR, FAULT_COLOR, SENSOR_COLOR
 from umc.robots.g1 import G1_JOINTS
@@ -17,13 +17,18 @@ from umc.robots.spawn import DATA
 CROSS, FOOT, KNEE = ("left_ankle_pitch_link", "left_ankle_roll_link", "left_knee_link")
 
 
-def painted(faults):
-    """Links of G1 with a shape of another color than before, after ``{joint: kind}`` faults; all colors by link."""
+def g1_model():
+    """A Newton model of G1."""
     builder = newton.ModelBuilder()
     builder.add_usd(str(DATA / "g1.usda"))
     world = newton.ModelBuilder()
     world.add_world(builder)
-    model = world.finalize(device="cpu")
+    return world.finalize(device="cpu")
+
+
+def painted(faults):
+    """Links of G1 with a shape of another color than before, after ``{joint: kind}`` faults; all colors by link."""
+    model = g1_model()
     kinds = [find_kind(name) for name in ("effort", "dead", "delayed", "imu_dead")]
     live = torch.tensor([[[faults.get(name) == kind.name for name in G1_JOINTS] for kind in kinds]])
     state = SimpleNamespace(joint_names=G1_JOINTS, live=live, kinds=kinds)
@@ -33,6 +38,23 @@ def painted(faults):
     rows = (before != after).any(dim=1).nonzero().squeeze(1).tolist()
     bodies = model.shape_body.numpy()
     return {model.body_label[bodies[row]].rpartition("/")[2]: tuple(after[row].tolist()) for row in rows}, model
+
+
+def test_a_second_film_of_a_simulation_begins_with_healthy_colors_and_tints_at_the_onset():
+    """The model keeps the colors of the last picture: a camera that is made anew must not take them for healthy."""
+    model = g1_model()
+    healthy = wp.to_torch(model.shape_color).clone()
+    source = FaultSchedule(G1_JOINTS, scenario="effort", severity={"effort": 5.0}, num_joints=(1, 1), onset=3)
+    for _ in range(2):
+        state = FaultState(source, 1)
+        painter = FaultPainter(model, state)
+        state.reset(torch.arange(1))
+        tinted = []
+        for step in range(6):
+            state.advance(torch.tensor([step]), torch.zeros(1, len(G1_JOINTS)))
+            painter.paint()
+            tinted.append(not torch.equal(wp.to_torch(model.shape_color), healthy))
+        assert tinted == [False] * 3 + [True] * 3
 
 
 def rounded(color):

@@ -6,19 +6,24 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from dummy_training import planned
 from fresh_policy import write_fresh
+from umc.evaluation import arguments
+from umc.evaluation.session import prepare
 from umc.rl import pretrained
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
+from umc.rl.distillation import read_teacher
 from umc.rl.pretrained import MODELS, find_pretrained, pretrained_folder, read_models, verified_file
 from umc.tasks.registry import pretrained_policy
 from umc.training.arguments import parse
 from umc.training.plan import needs_stage1
 from umc.training.recipe import read_recipe
+from umc.training.sweep import parse_sweep
 from umc.utils.errors import UmcError
 from umc.utils.io import sha256
 
@@ -129,6 +134,19 @@ def test_what_is_not_there_is_one_line_that_lists_what_is(package, text, who, wo
         pretrained_policy(text, *who)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_run_folder_whose_name_begins_with_pretrained_is_a_run_folder(package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = ["--task", "UMC-A1-Stage2", "--agent", "mlp"]
+    for name in ("pretrained_x", "pretrained-x:y"):
+        path = write_fresh(Path(name), "UMC-A1-Stage1", "mlp")
+        assert planned(*task, "--device", "cpu", "--checkpoint", name).start_from == path
+        assert parse_sweep([*task, "--sweep", "seeds", "--checkpoint", name])[0].checkpoint == str(path)
+        assert read_teacher(name, "a1", trust=False).source == path
+        options, _ = arguments.parse(["--checkpoint", name, "--device", "cpu"], lambda _: None)
+        assert prepare(options, []).checkpoint == path
+    assert planned(*task, "--device", "cpu", "--checkpoint", "pretrained").start_from == package / "a1_mlp_stage1.pt"
 
 
 def test_an_agent_that_is_only_half_trained_comes_last(package):

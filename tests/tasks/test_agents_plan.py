@@ -99,6 +99,19 @@ def test_a_curriculum_spans_the_run_however_long_it_is():
         planned(*command("mlp_curriculum"), "--max_iterations", "3")
 
 
+@pytest.mark.parametrize(
+    ("agent", "option"),
+    [("mlp_curriculum", "agent.seed=1"), ("mlp", "agent.severity_iterations=5"), ("mlp", "agent.sample_failures=true")],
+)
+def test_a_curriculum_and_the_replay_of_a_ledger_are_refused_before_anything_starts(agent, option):
+    put("umc_a1_mlp_stage1")
+    for name, value in (("replay", "ledger.jsonl"), ("cases", '[{"scenario":"dead"}]')):
+        with pytest.raises(UmcError, match=rf"params\.{name} assigns all faults, which no curriculum changes"):
+            planned(*command(agent), option, f"env.events.faults.params.{name}={value}")
+    replayed = planned(*command("mlp"), "env.events.faults.params.replay=ledger.jsonl")
+    assert replayed.env_cfg.events.faults.params["replay"] == "ledger.jsonl"
+
+
 def test_a_curriculum_may_span_more_than_the_phase_that_begins_it():
     phase = planned(*command("mlp_curriculum"), "--max_iterations", "4", "agent.curriculum_iterations=16")
     put("umc_a1_mlp_curriculum_stage2", "model_3.pt", phase.record.fields, task="UMC-A1-Stage2", stage=2)

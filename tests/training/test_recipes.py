@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 import torch
+from fresh_policy import WIDTHS
 from tiny_recipe import PHASES, TINY, written
 from umc.cli.main import main
 from umc.faults import paper_settings
+from umc.mdp.observations import entries
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
+from umc.rl.distillation import read_teacher
+from umc.rl.external import _terms_of, _width
 from umc.tasks.ppo import UmcPpoRunnerCfg
+from umc.tasks.task_cfg import resolve_cfgs
 from umc.training.recipe import DEFAULT_MINI_BATCHES, Source, read_recipe, recipe_names
 from umc.training.recipe_runner import check_recipe
 from umc.utils.errors import UmcError
+from umc.utils.naming import entry_point
+
+COMMAND = 3
+"""Columns of the velocity command, the one term whose function does not say how many it has."""
 
 
 def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
@@ -30,12 +39,24 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
 
 
 def test_recipes_beside_the_package_fit_the_policy_that_they_imitate(tmp_path, monkeypatch):
+    """They name Unitree's public motion.pt, whose observations have these widths."""
     monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
     monkeypatch.chdir(tmp_path)
-    for path in Path(__file__).parents[2].glob("examples/*.yaml"):
-        columns, joints = (41, 10) if "h1" in path.stem else (47, 12)
-        torch.jit.script(torch.nn.Linear(columns, joints)).save("motion.pt")
-        check_recipe(read_recipe(str(path)))
+    imitating = []
+    for path in (Path(__file__).parents[2] / "examples").glob("*.yaml"):
+        recipe = read_recipe(str(path))
+        check_recipe(recipe)
+        for phase in (phase for phase in recipe.phases if phase.teacher is not None):
+            columns, joints = {"g1": (47, 12), "h1": (41, 10)}[recipe.robot]
+            torch.jit.script(torch.nn.Linear(columns, joints)).save("motion.pt")
+            env_cfg, _ = resolve_cfgs(phase.task, entry_point(phase.agent), list(phase.overrides))
+            teacher = read_teacher(phase.teacher, recipe.robot, trust=True)
+            teacher.add_observations(env_cfg)
+            terms = _terms_of(entries(env_cfg.observations), teacher.group)
+            widths = [COMMAND if (width := _width(env_cfg, term)) is None else width for term in terms.values()]
+            assert sum(widths) == columns == WIDTHS[recipe.robot]["policy"]
+            imitating.append(path.stem)
+    assert sorted(imitating) == ["h1_nm_gru", "harden_g1", "harden_h1"]
 
 
 def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
@@ -53,6 +74,7 @@ def test_stage_2_of_g1_and_h1_keeps_the_policy_symmetric():
         ({"robot": "solo8", "overrides": ["agent.mirror_loss=2.0"]}, "has no effect without mirror images"),
         ({"overrides": ['agent.obs_groups.actor=["eyes"]']}, "agent.obs_groups.actor is .*lists some of policy"),
         ({"agent": "mlp_curriculum", "stages": {1: [], 2: [{"iterations": 3}]}}, "cannot hold the 4 stages"),
+        ({"overrides": ["env.events.faults.params.replay=x", "agent.sample_failures=true"]}, "no curriculum changes"),
         ({"overrides": ["agent.algorithm.num_mini_batches=999"]}, "has to be at most 192"),
         ({"overrides": ["env.scene.num_envs=4"]}, "has a key of its own; give 'num_envs'"),
         ({"overrides": ["agent.seed=4"]}, "has a key of its own; give 'seed'"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -311,6 +312,12 @@ def test_run_json_holds_how_a_run_ended_and_how_to_repeat_it(tmp_path, monkeypat
     assert "--num_envs 3 --run_name mine physics=ovphysx" in start["command"]
     assert {"umc", "isaaclab", "torch", "warp", "newton", "rsl_rl", "python"} <= start["versions"].keys()
     assert None not in (start["versions"][name] for name in ("umc", "isaaclab", "torch", "python"))
+
+
+def test_a_digit_that_is_not_decimal_is_no_port_of_a_ray_cluster(monkeypatch, refused):
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__spec__="installed"))
+    line = refused(*STAGE1, "--sweep", "seeds", "--max_iterations", "1", "--ray", "1", "--ray_address", "host:²")
+    assert "--ray_address host:² is not a Ray address; it looks like 10.0.0.1:6379" in line
 
 
 def test_two_runs_never_share_a_folder(tmp_path):

@@ -107,21 +107,22 @@ def main(argv: list[str]) -> int:
 
     out: Path = options.out or options.detector.parent / "diagnosis"
     require_writable(out, "--out")
-    with lock_folder(out, f"diagnoses into {out}"), open_session(session) as (env, (policy,)):
-        file.require(session.info.robot, env.scene["robot"].joint_names)
-        file.require_layout(joint_layout(env))
-        steps = max(round(60.0 * options.minutes / (env.num_envs * env.step_dt)), 1)
-        rollout = Rollout(env, policy, file.detector.to(env.device))
-        rollout.detected_envs |= not options.oracle
-        with progress_bar(steps, "walking") as bar:
-            recording = record(rollout, steps, bar.update)
-    about = {
-        "detector": f"{options.detector.name}, {file.sha256[:12]}",
-        "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
-        "task": session.task,
-        "engine": physics_name(session.env_cfg),
-    }
-    return _report(options, recording, about, out, held_out)
+    with lock_folder(out, f"diagnoses into {out}"):
+        with open_session(session) as (env, (policy,)):
+            file.require(session.info.robot, env.scene["robot"].joint_names)
+            file.require_layout(joint_layout(env))
+            steps = max(round(60.0 * options.minutes / (env.num_envs * env.step_dt)), 1)
+            rollout = Rollout(env, policy, file.detector.to(env.device))
+            rollout.detected_envs |= not options.oracle
+            with progress_bar(steps, "walking") as bar:
+                recording = record(rollout, steps, bar.update)
+        about = {
+            "detector": f"{options.detector.name}, {file.sha256[:12]}",
+            "policy": f"{session.checkpoints[0].path.name}, {session.checkpoints[0].sha256[:12]}",
+            "task": session.task,
+            "engine": physics_name(session.env_cfg),
+        }
+        return _report(options, recording, about, out, held_out)
 
 
 def _in_mujoco(options: argparse.Namespace, overrides: Sequence[str], faults: RandomFaults) -> int:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import isaaclab.sim as sim_utils
 import newton
@@ -80,6 +81,10 @@ def _ignore_compiler_warning() -> None:
     wp.set_module_options(options, module=newton_warp_renderer)
 
 
+_HEALTHY: WeakKeyDictionary[Any, torch.Tensor] = WeakKeyDictionary()
+"""Colors of models before they were painted: a second painter finds those of the first one's last picture."""
+
+
 class FaultPainter:
     """Colors of the links behind faulty joints in a Newton model, as :func:`umc.rendering.colors.color_of` gives them.
 
@@ -90,7 +95,7 @@ class FaultPainter:
     def __init__(self, model: Any, state: FaultState, ground_color: tuple[float, float, float] | None = None) -> None:
         self._state = state
         self._colors: torch.Tensor = wp.to_torch(model.shape_color)
-        self._healthy = self._colors.clone()
+        self._healthy = _HEALTHY.setdefault(model, self._colors.clone()).clone()
         body_of_shape = torch.from_numpy(model.shape_body.numpy())
         if ground_color is not None:
             ground = (body_of_shape == NO_BODY).to(self._colors.device)

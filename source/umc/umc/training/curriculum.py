@@ -9,6 +9,7 @@ from isaaclab.managers import CurriculumTermCfg
 from isaaclab.utils import configclass
 
 from umc import mdp
+from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rl.agents import AgentSpec, Ratios
 from umc.utils.errors import UmcError
 
@@ -33,6 +34,13 @@ def add_curriculum(
         return []
     if env_cfg.curriculum is not None:
         raise UmcError("the task has a curriculum of its own; choose an agent, and agent.* options, without one")
+    term = getattr(env_cfg.events, FAULTS_TERM, None)
+    assigned = [] if term is None else [name for name in ("cases", "replay") if term.params.get(name) is not None]
+    if assigned:
+        raise UmcError(
+            f"env.events.{FAULTS_TERM}.params.{assigned[0]} assigns all faults, which no curriculum changes; "
+            "leave it out, or choose an agent, and agent.* options, without a curriculum"
+        )
     if spec.curriculum and sampling:
         raise UmcError(f"{spec.name} chooses the odds of faults itself; leave agent.sample_failures out")
     steps = agent_cfg.num_steps_per_env
