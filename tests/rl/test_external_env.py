@@ -295,6 +295,14 @@ def test_the_order_of_the_tasks_history_is_kept(tmp_path):
     assert env.columns(policy)[0].tolist() == [1, 2, 3, 0, 0, 0, 1, 2, 3, 4, 4, 4]
 
 
+def test_without_a_history_the_task_has_no_order(tmp_path):
+    group = group_of(joint_pos=sensor(lab.joint_pos))
+    group.history_order = "time"  # which Isaac Lab ignores without a length
+    env = Env(policy=group)
+    policy = env.start(tmp_path, Take(0), joints=["c", "a", "b"])
+    assert env.columns(policy)[0].tolist() == [3.0, 1.0, 2.0]
+
+
 @pytest.mark.parametrize(
     ("order", "wanted"),
     [("term", [1, 2, 3, 1, 2, 3, 0, 0, 0, 4, 4, 4]), ("step", [1, 2, 3, 0, 0, 0, 1, 2, 3, 4, 4, 4])],

@@ -71,6 +71,14 @@ def no_simulator(monkeypatch, cfg=None):
     monkeypatch.setattr("umc.mdp.fault_terms.fault_term", lambda _: faults)
 
 
+@pytest.mark.parametrize("name", ["best.pt", "model_best.pt"])
+def test_a_checkpoint_with_another_name_cannot_be_resumed(name):
+    folder = put_run("model_4.pt")
+    shutil.copy(folder / "model_4.pt", folder / name)
+    with pytest.raises(UmcError, match=rf"{name} is not named model_<iteration>\.pt, .* rename it"):
+        planned(*A1, "--resume", "--checkpoint", str(folder / name))
+
+
 def test_resume_keeps_the_settings_that_the_run_started_with(tmp_path):
     older_sizes = ["env.scene.num_envs=64", "agent.max_iterations=500"]
     record = {**RECORD, "overrides": RECORD["overrides"] + older_sizes, "device": "cuda:0"}

@@ -158,6 +158,14 @@ def test_only_overrides_that_differ_are_in_the_table_and_a_further_value_keeps_w
     assert (alone[1].key, alone[1].tokens) == (two[2].key, [f"{rate}=0.001"])
 
 
+def test_the_gpu_of_a_cluster_is_not_looked_for_here(monkeypatch):
+    monkeypatch.setattr("umc.tasks.task_cfg.num_gpus", lambda: 0)
+    argv = ["--device", "cuda", "--task", "UMC-A1-Stage1", "--agent", "mlp"]
+    with pytest.raises(UmcError, match="no device cuda on this machine"):
+        check_trainings(trainings("seeds", *argv))
+    check_trainings(trainings("seeds", *argv, "--ray", "4"))
+
+
 def test_a_longer_run_or_another_device_is_the_same_run():
     same = ([], ["--max_iterations", "10"], ["--max_iterations=20", "--device", "cpu"])
     keys = {trainings("seeds", *argv)[-1].key for argv in same}
@@ -197,14 +205,15 @@ def test_stage_2_is_prolonged_without_its_stage_1(sweep, tmp_path, capsys):
     assert [record["max_iterations"] for record in records(tmp_path)] == [2, 3]
 
 
-def test_stage_2_runs_that_have_started_do_not_wait_for_a_stage_1_that_others_need(sweep, tmp_path, capsys):
+def test_a_stage_2_that_is_added_starts_from_the_stage_1_of_those_that_have_started(sweep, tmp_path, capsys):
     content = {"seeds": [1], "overrides": {"env.events.faults.params.num_joints": [[1, 2]]}}
     assert sweep(content, *STAGE2) == 0
     content["overrides"]["env.events.faults.params.num_joints"].append([2, 4])
     assert sweep(content, *STAGE2, "--max_iterations", "3", "--jobs", "2") == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("resuming", "starting", "done"))]
-    assert [record["max_iterations"] for record in records(tmp_path)] == [3, 3, 3]
-    assert [line.split(",")[1] for line in lines[4:6]] == [" Stage 1", " Stage 2"]  # before the first is done
+    assert (
+        "not prolonged, since Stage 2 started from it: mlp, Stage 1, seed 1: 2 iterations\n" in capsys.readouterr().out
+    )
+    assert [record["max_iterations"] for record in records(tmp_path)] == [2, 3, 3]
 
 
 @pytest.mark.parametrize("status", [None, "finished", "running"])

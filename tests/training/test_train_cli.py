@@ -218,6 +218,9 @@ def test_an_unfinished_stage_1_is_named_with_the_command_that_finishes_it(tmp_pa
         expected = f"its training is not finished (interrupted after iteration 6); to finish it first: {how}"
         assert said == ([expected] if status == "interrupted" else [])
     assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
+    # killed between its last checkpoint and the last change of its record: --resume has nothing left to train
+    put_checkpoint(tmp_path / RUNS / "run", record={**record, "status": "interrupted", "max_iterations": 6})
+    assert planned(*STAGE2).start_from == RUNS / "run/model_5.pt"
 
 
 @pytest.mark.parametrize("iterations", ["--max_iterations=77", "agent.max_iterations=77"])

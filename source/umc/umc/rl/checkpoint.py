@@ -257,8 +257,11 @@ def checkpoints_in(run_folder: Path) -> list[Path]:
 
 
 def iterations_of(checkpoint: Path) -> int:
-    """Return the iterations behind a checkpoint of :func:`checkpoints_in`, whose name counts them from 0."""
-    return int(checkpoint.stem.split("_")[1]) + 1
+    """Return the iterations behind a checkpoint of a run, whose name counts them from 0; UmcError for another name."""
+    match = CHECKPOINT_NAME.fullmatch(checkpoint.name)
+    if match is None:
+        raise UmcError(f"{checkpoint} is not named model_<iteration>.pt, as a run's checkpoints are; rename it")
+    return int(match[1]) + 1
 
 
 def set_aside_later(checkpoint: Path) -> list[Path]:

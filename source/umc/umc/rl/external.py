@@ -315,7 +315,8 @@ def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) 
 
 def is_by_step(external: ExternalFile, group: Any) -> bool:
     """Return whether a policy reads all terms of a step before those of the next, as it or the task's group says."""
-    own = entries(group).get("history_order") == "time"
+    # without a length Isaac Lab ignores the order
+    own = entries(group).get("history_order") == "time" and bool(entries(group).get("history_length"))
     return external.description.history_order == "step" if external.description.history > 1 else own
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.rl.agents import BASELINE_PREFIX, STAGE_ITERATIONS, AgentSpec, agent_spec
 from umc.rl.checkpoint import (
+    CHECKPOINT_NAME,
     CRITIC_NETWORK,
     NETWORK,
     NOISE,
@@ -184,7 +185,11 @@ def _experiment(request: TrainRequest) -> Path:
 
 def _status(path: Path) -> str:
     """Return how the training of a checkpoint ended; those without a record are finished."""
-    return read_record(path.parent).get("status", FINISHED) if (path.parent / RUN_FILE).is_file() else FINISHED
+    record = read_record(path.parent) if (path.parent / RUN_FILE).is_file() else {}
+    total = record.get("max_iterations")
+    if total is not None and CHECKPOINT_NAME.fullmatch(path.name) and iterations_of(path) >= total:
+        return FINISHED  # one that died between its last checkpoint and the last change of its record
+    return record.get("status", FINISHED)
 
 
 def make_plan(request: TrainRequest) -> Plan:

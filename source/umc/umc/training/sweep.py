@@ -134,13 +134,17 @@ class Training:
     @property
     def done(self) -> bool:
         """Whether it has all the iterations that are asked for."""
+        return self.ended and self.record["max_iterations"] >= (self.options.max_iterations or 0)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has all the iterations that it was started for."""
         record, iterations = self.record, self.iterations
         total = record.get("max_iterations")
         if total is None or iterations is None:
             return False
         # one that died between its last checkpoint and the last change of its record has nothing left to train
-        ended = record.get("status") == FINISHED or iterations >= total
-        return ended and total >= (self.options.max_iterations or 0)
+        return record.get("status") == FINISHED or iterations >= total
 
     def flags(self) -> list[str]:
         """Return the arguments of ``train.py`` that its starts have in common."""
@@ -186,14 +190,16 @@ def check_trainings(trainings: Sequence[Training]) -> None:
     from umc.training.curriculum import add_curriculum
     from umc.training.plan import add_launcher_options, add_teacher, check_cfgs, check_run, new_cfgs, require_usable
 
-    device = pick_device(trainings[0].options.device)
+    options = trainings[0].options
+    device = pick_device(options.device if options.ray is None else None)
+    here = {} if options.ray is None else {"device": device}  # other machines may have the device asked for
     seen = set()
     for training in trainings:
         key = (training.done, training.task, training.library, training.agent, *training.tokens)
         if key in seen:  # another seed
             continue
         seen.add(key)
-        argv = [*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint)]
+        argv = [*training.flags(), *training.tokens, *as_flags(checkpoint=training.options.checkpoint, **here)]
         request = parse(argv)
         add_launcher_options(request, argv)
         request.options.trust = training.options.trust  # flags() has it for the trainings, whose teacher is read here
@@ -306,11 +312,11 @@ class Sweep:
         there = f", {done} are there already" if done else ""
         print(f"sweep of {total} trainings{there}; {self.workers.count} at once; logs in {self.folder}", flush=True)
         kept = [one for one in self.trainings if not one.done and self._is_started_from(one)]
-        if kept and any(one.stage == 1 for one in self.waiting):
+        longer = any(one.stage == 1 for one in self.waiting)
+        if kept and (longer or any(one.after is not None and one.last_checkpoint is None for one in self.waiting)):
             lengths = ", ".join(f"{one.label}: {one.iterations} iterations" for one in kept)
-            print(
-                f"not prolonged, since Stage 2 started from it: {lengths}; Stage 1 of new seeds is longer", flush=True
-            )
+            new = "; Stage 1 of new seeds is longer" if longer else ""
+            print(f"not prolonged, since Stage 2 started from it: {lengths}{new}", flush=True)
         signals: list[int] = []  # collected, so that none interrupts the start of a training
         with process.handle_signals(signals.append):
             self._work(signals)
@@ -323,9 +329,9 @@ class Sweep:
         return 0 if all(self._settled(training) for training in self.trainings) else FAILED
 
     def _is_started_from(self, training: Training) -> bool:
-        """Return whether it is a Stage 1 whose Stage 2 runs have all started, so that it is not prolonged."""
+        """Return whether it is a whole Stage 1 from which a Stage 2 has started: all others start from the same."""
         after = [one for one in self.trainings if one.after is not None and one.after.key == training.key]
-        return bool(after) and all(one.last_checkpoint is not None for one in after)
+        return training.ended and any(one.last_checkpoint is not None for one in after)
 
     def _settled(self, training: Training) -> bool:
         return training.done or self._is_started_from(training)
@@ -365,7 +371,7 @@ class Sweep:
                 self.waiting.remove(training)
                 self.codes[training.key] = FAILED
                 print(f"left out {training.label}: its Stage 1 failed", flush=True)
-            elif before is None or training.last_checkpoint or (before.key not in ending and before.done):
+            elif before is None or training.last_checkpoint or (before.key not in ending and self._settled(before)):
                 return training
         return None
 
