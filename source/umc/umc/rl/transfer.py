@@ -178,7 +178,9 @@ def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
 
 
 def _widened_critic(runner: TrainingRunner, critic: dict[str, Any], wider: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a critic of Stage 1 columns for the faults."""
+    """Give a critic of Stage 1 columns for the faults, unless it has them already."""
+    if all(name not in wider or value.shape == wider[name].shape for name, value in critic.items()):
+        return critic
     if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
         raise UmcError(f"agent.critic_sees_faults {NEW_OPTIMIZER}")
     if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
