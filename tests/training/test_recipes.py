@@ -15,7 +15,7 @@ from umc.faults import paper_settings
 from umc.rl.agents import AGENTS, STAGE_ITERATIONS
 from umc.tasks.ppo import UmcPpoRunnerCfg
 from umc.training.recipe import DEFAULT_MINI_BATCHES, Source, read_recipe, recipe_names
-from umc.training.recipe_runner import check_recipe
+from umc.training.recipe_runner import RecipeRun, check_recipe
 from umc.utils.errors import UmcError
 
 
@@ -111,6 +111,24 @@ def test_a_recipe_for_a_gpu_is_shown_where_there_is_none(tmp_path, monkeypatch, 
     assert capfd.readouterr().out.count(" --device cuda ") == PHASES
     assert main(["recipe", path]) == 2
     assert "no device cuda on this machine" in capfd.readouterr().err
+
+
+def test_a_recipe_for_a_gpu_that_is_done_needs_one_only_to_be_evaluated(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("umc.tasks.task_cfg.num_gpus", lambda: 0)
+    monkeypatch.setattr("umc.training.recipe_runner.run_umc", lambda *_, **__: pytest.fail("it was run"))
+    path = written(tmp_path, device="cuda", physics="newton_mjwarp")
+    run = RecipeRun(read_recipe(path), Path("logs"), "")
+    for number in range(PHASES):
+        entry = run._entry(number)
+        checkpoint = Path(entry.run_dir, f"model_{number}.pt")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.touch()
+        entry.status, entry.checkpoint = "done", str(checkpoint)
+    run._write()
+    assert main(["recipe", path]) == 0
+    assert "recipe tiny is done" in capfd.readouterr().out
+    assert main(["recipe", path, "--evaluate"]) == 2
+    assert "evaluation: no device cuda on this machine" in capfd.readouterr().err
 
 
 def test_an_override_that_is_no_text_is_named_in_a_file_that_extends_another(tmp_path):

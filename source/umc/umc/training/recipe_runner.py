@@ -96,7 +96,7 @@ class RecipeState(FileModel):
 def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *_: None) -> int:
     """Run a recipe from start to finish, or resume it.
 
-    Before anything is trained, ``check`` gets it, and whether this machine is to run it.
+    Before anything is trained, ``check`` gets it, and whether this machine is to train or evaluate it.
     """
     options = _options(argv)
     with timed("checking the recipe"), quiet():
