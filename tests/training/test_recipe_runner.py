@@ -202,6 +202,19 @@ def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
         run_recipe(["--recipe", written(tmp_path, "late", stages={1: [], 2: imitate})])
 
 
+def test_of_another_recipe_only_the_stage_that_is_used_has_to_be_as_it_was_trained(tmp_path):
+    other = written(tmp_path, "other")
+    argv = ["--recipe", written(tmp_path, stages={1: [], 2: [{"iterations": 1, "from": {"recipe": other}}]})]
+    train_real(tmp_path, other)
+    RecipeRun(read_recipe(other), Path("logs"), "").checkpoint.unlink()
+    run_recipe(argv)
+    written(tmp_path, "other", stages={**TINY["stages"], 2: [{"iterations": 7}]})
+    run_recipe([*argv, "--restart"])
+    written(tmp_path, "other", stages={**TINY["stages"], 1: [{"iterations": 2}, {"iterations": 4}]})
+    with pytest.raises(UmcError, match=r"Stage 1 of another recipe .*: recipe other has changed since its phase 2"):
+        run_recipe([*argv, "--restart"])
+
+
 @pytest.mark.parametrize("is_done", [False, True])
 def test_the_commands_are_shown_whatever_is_trained_and_nothing_is_written(tmp_path, capsys, is_done):
     other = written(tmp_path, "other")

@@ -104,7 +104,7 @@ def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *
         again = [token for token in argv if token != "--restart"]  # which would start over
         run = RecipeRun(recipe, options.logs, command_line("train", again), options.restart, options.trust)
         check_recipe(recipe, () if options.show else run.left)
-        check(recipe, not options.show)
+        check(recipe, not options.show and (bool(run.left) or options.evaluate))
     if options.show:
         run.shows = True
         for number, phase in enumerate(recipe.phases):
@@ -362,15 +362,15 @@ class RecipeRun:
     def _from_recipe(self, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         command = ["--recipe", name, *as_flags(logs=self.logs, seed=self.recipe.seed)]
-        if not self.shows:
-            try:
-                other._check_done()
-            except UmcError as error:
-                again = command_line("train", [*command, "--restart"])
-                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers:
             raise UmcError(f"recipe {other.recipe.name} has no Stage {stage}; give another stage")
+        if not self.shows:
+            try:
+                other._check_done(numbers[-1] + 1)
+            except UmcError as error:
+                again = command_line("train", [*command, "--restart"])
+                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         if not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"
@@ -407,9 +407,9 @@ class RecipeRun:
         entries[number].fingerprint = mark
         return entries[number]
 
-    def _check_done(self) -> None:
-        """Refuse changes of phases that have been trained; forget a changed one that has not."""
-        for number, entry in enumerate(self.state.phases):
+    def _check_done(self, count: int | None = None) -> None:
+        """Refuse changes of the first ``count`` phases, if trained; forget a changed one that has not been."""
+        for number, entry in enumerate(self.state.phases[:count]):
             phase = self.recipe.phases[number] if number < len(self.recipe.phases) else None
             if phase is None or entry.fingerprint != self.recipe.fingerprint(number + 1):
                 files = checkpoints_in(Path(entry.run_dir))
