@@ -32,7 +32,9 @@ def test_every_recipe_names_tasks_agents_and_fields_that_exist(monkeypatch):
 def test_recipes_beside_the_package_fit_the_policy_that_they_imitate(tmp_path, monkeypatch):
     monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
     monkeypatch.chdir(tmp_path)
-    for path in Path(__file__).parents[2].glob("examples/*.yaml"):
+    root = Path(__file__).parents[2]
+    own = [path for path in root.glob("checkpoints/**/*.yaml") if "\nextends: " in path.read_text()]
+    for path in [*root.glob("examples/*.yaml"), *own]:
         columns, joints = (41, 10) if "h1" in path.stem else (47, 12)
         torch.jit.script(torch.nn.Linear(columns, joints)).save("motion.pt")
         check_recipe(read_recipe(str(path)))
@@ -74,6 +76,46 @@ def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, ch
     Path("t").touch()
     with pytest.raises(UmcError, match=words):
         check_recipe(read_recipe(written(tmp_path, **changes)))
+
+
+SEES, KEEPS = "agent.critic_sees_faults=true", "agent.stage1_transfer.reset_optimizer=false"
+READS = 'agent.obs_groups.critic=["critic","fault_flag"]'
+SMALL, MLP = "agent.actor.hidden_dims=[64,64]", "agent.mlp_critic=true"
+
+
+@pytest.mark.parametrize(
+    ("agent", "first", "second", "words"),
+    [
+        ("mlp", [], [SMALL], "keeps its agent.actor.hidden_dims; give both the same"),
+        ("mlp", [SMALL], [], "keeps its agent.actor.hidden_dims"),
+        ("mlp", [SMALL], [SMALL], None),
+        ("mlp", [], ["agent.critic.activation=tanh"], "keeps its agent.critic.activation"),
+        ("mlp", [], [READS], "keeps its agent.obs_groups.critic"),
+        ("mlp", [], [MLP], None),  # which it is already
+        ("transformer_small32", [], [MLP], "keeps its agent.mlp_critic"),
+        ("transformer_small32", [MLP], ["agent.mlp_critic=false"], "keeps its agent.mlp_critic"),
+        ("transformer_small32", [MLP], [], None),  # the plan adopts it
+        ("mlp", [], [SEES], None),
+        ("mlp", [SEES], [], "keeps its agent.critic_sees_faults"),
+        ("mlp", [], [SEES, KEEPS], "agent.critic_sees_faults needs a new optimizer"),
+        ("mlp", [SEES], [SEES, KEEPS], None),
+        ("mlp", [READS], [READS, SEES], "Stage 1 reads fault_flag, .* leave it out"),
+        ("mlp", [READS, SEES], [READS, SEES], None),
+        ("mlp", [], ['agent.obs_groups.actor=["policy","joint_mask"]'], None),
+        ("mlp", [], ["agent.actor.distribution_cfg.init_std=0.2", "agent.actor.mask_value=1.0"], None),
+    ],
+)
+def test_a_phase_that_cannot_take_the_weights_before_it_is_named(tmp_path, agent, first, second, words):
+    phases = {stage: [{"iterations": 1, "overrides": tokens}] for stage, tokens in ((1, first), (2, second))}
+    recipe = read_recipe(written(tmp_path, agent=agent, stages=phases))
+    if words is None:
+        check_recipe(recipe)
+    else:
+        with pytest.raises(UmcError, match=f"^recipe tiny: Stage 2, 1: .*{words}"):
+            check_recipe(recipe)
+        # weights from elsewhere are not those of the phase before it
+        phases[2][0]["from"] = "elsewhere.pt"
+        check_recipe(read_recipe(written(tmp_path, agent=agent, stages=phases)))
 
 
 @pytest.mark.parametrize(

@@ -181,14 +181,19 @@ def _widened_critic(runner: TrainingRunner, critic: dict[str, Any], wider: Mappi
     """Give a critic of Stage 1 columns for the faults, unless it has them already."""
     if all(name not in wider or value.shape == wider[name].shape for name, value in critic.items()):
         return critic
-    if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
+    check_widening(runner.cfg)
+    return widen_critic(critic, wider)
+
+
+def check_widening(cfg: Mapping[str, Any]) -> None:
+    """Raise UmcError if an agent's critic cannot be shown the faults when its Stage 1 did not see them."""
+    if not cfg["stage1_transfer"]["reset_optimizer"]:
         raise UmcError(f"agent.critic_sees_faults {NEW_OPTIMIZER}")
-    if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
+    if (flag := cfg["critic"].get("flag_group")) in cfg["obs_groups"]["critic"]:
         raise UmcError(
             f"agent.critic_sees_faults: the critic's Stage 1 reads {flag}, beside which no column can be "
             "added; leave it out of agent.obs_groups.critic in both stages"
         )
-    return widen_critic(critic, wider)
 
 
 def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
