@@ -181,18 +181,6 @@ def test_an_optimizer_that_is_not_there_is_one_clear_error(tmp_path):
     load_stage1_weights(dummy.build(tmp_path / "three"), path, "a1", "mlp")
 
 
-def test_a_critic_that_reads_the_flag_cannot_be_shown_the_faults_too(tmp_path):
-    path = dummy.build(tmp_path / "one").train(1)
-    runner = dummy.build(tmp_path / "two")
-    runner.cfg["critic_sees_faults"] = True
-    load_stage1_weights(runner, path, "a1", "mlp")
-    runner.cfg["critic"] = {**runner.cfg["critic"], "flag_group": "fault_flag"}
-    load_stage1_weights(runner, path, "a1", "mlp")
-    runner.cfg["obs_groups"] = {**runner.cfg["obs_groups"], "critic": ["critic", "fault_flag"]}
-    with pytest.raises(UmcError, match=r"Stage 1 reads fault_flag, .* leave it out of agent\.obs_groups\.critic"):
-        load_stage1_weights(runner, path, "a1", "mlp")
-
-
 def test_weights_of_another_robot_model_or_joint_order_are_refused(tmp_path):
     path = dummy.build(tmp_path / "one").train(1)
     runner = dummy.build(tmp_path / "two")

@@ -17,7 +17,7 @@ from umc.robots import A1_JOINTS
 from umc.utils.errors import UmcError
 
 
-def privileged_runner(folder, agent, sees_faults, **resets):
+def privileged_runner(folder, agent, sees_faults, groups=("critic",), **resets):
     """A runner whose critic observes 2 kinds of faults, every second of which is present."""
     env, env_cfg = DummyRobotEnv("A1"), SimpleNamespace(observations=SimpleNamespace())
     if sees_faults:
@@ -27,6 +27,7 @@ def privileged_runner(folder, agent, sees_faults, **resets):
         cfg.critic_sees_faults = sees_faults
         for name, value in resets.items():
             setattr(cfg.stage1_transfer, name, value)
+        cfg.obs_groups = {**cfg.obs_groups, "critic": list(groups)}
         add_privileged_faults(env_cfg, cfg)
 
     runner = build_runner(folder, agent, env=env, change=change)
@@ -52,6 +53,21 @@ def test_a_privileged_critic_starts_as_the_one_of_stage_1(tmp_path, agent):
     assert (values(second) - values(second, live_faults=none)).abs().max() > 1e-5
     # the actor does not read it
     assert torch.equal(mean_action(second), mean_action(second, live_faults=none))
+
+
+@pytest.mark.parametrize("groups", [("critic",), ("critic", "fault_flag")])
+def test_a_critic_that_is_privileged_in_both_stages_is_loaded_as_it_is(tmp_path, groups):
+    first = privileged_runner(tmp_path / "one", "mlp", sees_faults=True, groups=groups)
+    second = privileged_runner(tmp_path / "two", "mlp", sees_faults=True, groups=groups, reset_optimizer=False)
+    load_stage1_weights(second, first.train(1), "a1", "mlp")
+    assert torch.equal(values(second), values(first))
+
+
+def test_a_critic_that_reads_the_flag_cannot_be_shown_the_faults_later(tmp_path):
+    groups = ("critic", "fault_flag")
+    path = privileged_runner(tmp_path / "one", "mlp", sees_faults=False, groups=groups).train(1)
+    with pytest.raises(UmcError, match=r"Stage 1 reads fault_flag, .* leave it out of agent\.obs_groups\.critic"):
+        load_stage1_weights(privileged_runner(tmp_path / "two", "mlp", True, groups), path, "a1", "mlp")
 
 
 def test_a_privileged_critic_refuses_what_does_not_fit(tmp_path):

@@ -114,6 +114,10 @@ def test_a_phase_with_a_teacher_imitates_and_ppo_goes_on_from_it_in_a_run_of_its
         ({"teacher": "walk.pt"}, r"Stage 2, late: the policy walk.pt is code \(TorchScript\); add --trust"),
         ({"teacher": "pretrained:g1_mlp_stage2"}, "Stage 2, late: .*for robot g1"),
         ({"teacher": "pretrained:a1_mlp_stage1"}, "Stage 2, late: .*was trained without faults"),
+        (
+            {"teacher": "pretrained:a1_mlp_stage2", "overrides": ["env.decimation=2"]},
+            "Stage 2, late: only one of --teacher .*env.decimation=2",
+        ),
         ({"from": "pretrained:g1_mlp_stage1"}, "Stage 2, late: .* g1"),
         ({"from": "gone.pt"}, "Stage 2, late: no checkpoint at gone.pt"),
         ({"teacher": "gone.pt"}, "Stage 2, late: no network at gone.pt"),
@@ -130,6 +134,13 @@ def test_what_a_late_phase_starts_from_is_read_before_the_first_is_trained(tmp_p
     stages = {1: [{"iterations": 1}], 2: [{"name": "late", "iterations": 1, **late}]}
     with pytest.raises(UmcError, match=words):
         run_recipe(["--recipe", written(tmp_path, stages=stages)])
+    assert not (tmp_path / "calls.jsonl").exists()
+
+
+def test_a_late_phase_of_stage_1_cannot_start_from_stage_2(tmp_path):
+    late = {"name": "late", "iterations": 1, "from": "pretrained:a1_mlp_stage2"}
+    with pytest.raises(UmcError, match=r"^Stage 1, late: .* is of Stage 2; give weights of Stage 1"):
+        run_recipe(["--recipe", written(tmp_path, stages={1: [{"iterations": 1}, late], 2: []})])
     assert not (tmp_path / "calls.jsonl").exists()
 
 
@@ -200,6 +211,19 @@ def test_a_teacher_can_be_a_stage_of_another_recipe(tmp_path):
     written(tmp_path, "other", stages=more)  # so the number of the stage is that of another one
     with pytest.raises(UmcError, match="recipe other has changed since its phase"):
         run_recipe(["--recipe", written(tmp_path, "late", stages={1: [], 2: imitate})])
+
+
+def test_of_another_recipe_only_the_stage_that_is_used_has_to_be_as_it_was_trained(tmp_path):
+    other = written(tmp_path, "other")
+    argv = ["--recipe", written(tmp_path, stages={1: [], 2: [{"iterations": 1, "from": {"recipe": other}}]})]
+    train_real(tmp_path, other)
+    RecipeRun(read_recipe(other), Path("logs"), "").checkpoint.unlink()
+    run_recipe(argv)
+    written(tmp_path, "other", stages={**TINY["stages"], 2: [{"iterations": 7}]})
+    run_recipe([*argv, "--restart"])
+    written(tmp_path, "other", stages={**TINY["stages"], 1: [{"iterations": 2}, {"iterations": 4}]})
+    with pytest.raises(UmcError, match=r"Stage 1 of another recipe .*: recipe other has changed since its phase 2"):
+        run_recipe([*argv, "--restart"])
 
 
 @pytest.mark.parametrize("is_done", [False, True])

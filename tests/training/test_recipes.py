@@ -20,7 +20,7 @@ from umc.rl.external import _terms_of, _width
 from umc.tasks.ppo import UmcPpoRunnerCfg
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.training.recipe import DEFAULT_MINI_BATCHES, Source, read_recipe, recipe_names
-from umc.training.recipe_runner import check_recipe
+from umc.training.recipe_runner import RecipeRun, check_recipe
 from umc.utils.errors import UmcError
 from umc.utils.naming import entry_point
 
@@ -42,8 +42,12 @@ def test_recipes_beside_the_package_fit_the_policy_that_they_imitate(tmp_path, m
     """They name Unitree's public motion.pt, whose observations have these widths."""
     monkeypatch.setattr("umc.tasks.task_cfg.pick_device", lambda _: "cpu")
     monkeypatch.chdir(tmp_path)
+    root = Path(__file__).parents[2]
+    own = [path for path in root.glob("checkpoints/**/*.yaml") if "\nextends: " in path.read_text()]
+    for path in own:
+        check_recipe(read_recipe(str(path)))
     imitating = []
-    for path in (Path(__file__).parents[2] / "examples").glob("*.yaml"):
+    for path in root.glob("examples/*.yaml"):
         recipe = read_recipe(str(path))
         check_recipe(recipe)
         for phase in (phase for phase in recipe.phases if phase.teacher is not None):
@@ -98,6 +102,46 @@ def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, ch
         check_recipe(read_recipe(written(tmp_path, **changes)))
 
 
+SEES, KEEPS = "agent.critic_sees_faults=true", "agent.stage1_transfer.reset_optimizer=false"
+READS = 'agent.obs_groups.critic=["critic","fault_flag"]'
+SMALL, MLP = "agent.actor.hidden_dims=[64,64]", "agent.mlp_critic=true"
+
+
+@pytest.mark.parametrize(
+    ("agent", "first", "second", "words"),
+    [
+        ("mlp", [], [SMALL], "keeps its agent.actor.hidden_dims; give both the same"),
+        ("mlp", [SMALL], [], "keeps its agent.actor.hidden_dims"),
+        ("mlp", [SMALL], [SMALL], None),
+        ("mlp", [], ["agent.critic.activation=tanh"], "keeps its agent.critic.activation"),
+        ("mlp", [], [READS], "keeps its agent.obs_groups.critic"),
+        ("mlp", [], [MLP], None),  # which it is already
+        ("transformer_small32", [], [MLP], "keeps its agent.mlp_critic"),
+        ("transformer_small32", [MLP], ["agent.mlp_critic=false"], "keeps its agent.mlp_critic"),
+        ("transformer_small32", [MLP], [], None),  # the plan adopts it
+        ("mlp", [], [SEES], None),
+        ("mlp", [SEES], [], "keeps its agent.critic_sees_faults"),
+        ("mlp", [], [SEES, KEEPS], "agent.critic_sees_faults needs a new optimizer"),
+        ("mlp", [SEES], [SEES, KEEPS], None),
+        ("mlp", [READS], [READS, SEES], "Stage 1 reads fault_flag, .* leave it out"),
+        ("mlp", [READS, SEES], [READS, SEES], None),
+        ("mlp", [], ['agent.obs_groups.actor=["policy","joint_mask"]'], None),
+        ("mlp", [], ["agent.actor.distribution_cfg.init_std=0.2", "agent.actor.mask_value=1.0"], None),
+    ],
+)
+def test_a_phase_that_cannot_take_the_weights_before_it_is_named(tmp_path, agent, first, second, words):
+    phases = {stage: [{"iterations": 1, "overrides": tokens}] for stage, tokens in ((1, first), (2, second))}
+    recipe = read_recipe(written(tmp_path, agent=agent, stages=phases))
+    if words is None:
+        check_recipe(recipe)
+    else:
+        with pytest.raises(UmcError, match=f"^recipe tiny: Stage 2, 1: .*{words}"):
+            check_recipe(recipe)
+        # weights from elsewhere are not those of the phase before it
+        phases[2][0]["from"] = "elsewhere.pt"
+        check_recipe(read_recipe(written(tmp_path, agent=agent, stages=phases)))
+
+
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [
@@ -133,6 +177,24 @@ def test_a_recipe_for_a_gpu_is_shown_where_there_is_none(tmp_path, monkeypatch, 
     assert capfd.readouterr().out.count(" --device cuda ") == PHASES
     assert main(["recipe", path]) == 2
     assert "no device cuda on this machine" in capfd.readouterr().err
+
+
+def test_a_recipe_for_a_gpu_that_is_done_needs_one_only_to_be_evaluated(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("umc.tasks.task_cfg.num_gpus", lambda: 0)
+    monkeypatch.setattr("umc.training.recipe_runner.run_umc", lambda *_, **__: pytest.fail("it was run"))
+    path = written(tmp_path, device="cuda", physics="newton_mjwarp")
+    run = RecipeRun(read_recipe(path), Path("logs"), "")
+    for number in range(PHASES):
+        entry = run._entry(number)
+        checkpoint = Path(entry.run_dir, f"model_{number}.pt")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.touch()
+        entry.status, entry.checkpoint = "done", str(checkpoint)
+    run._write()
+    assert main(["recipe", path]) == 0
+    assert "recipe tiny is done" in capfd.readouterr().out
+    assert main(["recipe", path, "--evaluate"]) == 2
+    assert "evaluation: no device cuda on this machine" in capfd.readouterr().err
 
 
 def test_an_override_that_is_no_text_is_named_in_a_file_that_extends_another(tmp_path):

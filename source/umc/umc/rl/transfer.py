@@ -178,15 +178,22 @@ def _required_flag_reader(actor: Mapping[str, Any], path: Path | str) -> str:
 
 
 def _widened_critic(runner: TrainingRunner, critic: dict[str, Any], wider: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a critic of Stage 1 columns for the faults."""
-    if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
+    """Give a critic of Stage 1 columns for the faults, unless it has them already."""
+    if all(name not in wider or value.shape == wider[name].shape for name, value in critic.items()):
+        return critic
+    check_widening(runner.cfg)
+    return widen_critic(critic, wider)
+
+
+def check_widening(cfg: Mapping[str, Any]) -> None:
+    """Raise UmcError if an agent's critic cannot be shown the faults when its Stage 1 did not see them."""
+    if not cfg["stage1_transfer"]["reset_optimizer"]:
         raise UmcError(f"agent.critic_sees_faults {NEW_OPTIMIZER}")
-    if (flag := runner.cfg["critic"].get("flag_group")) in runner.cfg["obs_groups"]["critic"]:
+    if (flag := cfg["critic"].get("flag_group")) in cfg["obs_groups"]["critic"]:
         raise UmcError(
             f"agent.critic_sees_faults: the critic's Stage 1 reads {flag}, beside which no column can be "
             "added; leave it out of agent.obs_groups.critic in both stages"
         )
-    return widen_critic(critic, wider)
 
 
 def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:

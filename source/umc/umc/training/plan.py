@@ -205,7 +205,7 @@ def make_plan(request: TrainRequest) -> Plan:
     plan = _resumed_run(request, device) if options.resume else _new_run(request, device)
     env_cfg, agent_cfg = plan.env_cfg, plan.agent_cfg
     if request.teacher is not None:
-        _require_same_interface(request.teacher, request.overrides)
+        require_same_interface(request.teacher, request.overrides)
         request.teacher.add_observations(env_cfg)
         plan.record.fields["teacher"] = {"name": request.teacher.text, "sha256": request.teacher.sha256}
         plan.remarks.append(f"imitating {request.teacher.text}, of Stage {request.teacher.stage}")
@@ -524,7 +524,7 @@ def _require_same_run(request: TrainRequest, info: CheckpointInfo, path: Path) -
         raise UmcError(f"{path} is a run of agent {spec.name}; --resume needs the same agent: give --agent {spec.name}")
 
 
-def _require_same_interface(teacher: Teacher, overrides: Sequence[str]) -> None:
+def require_same_interface(teacher: Teacher, overrides: Sequence[str]) -> None:
     """Raise UmcError if the actions of a teacher that UMC trained mean something else in this run."""
     if not isinstance(teacher.source, Path):
         return

@@ -24,13 +24,14 @@ from umc.rl.checkpoint import (
     require_match,
     write_checkpoint,
 )
+from umc.rl.critics import LIVE_GROUP, MLP_CRITIC_KEY, use_mlp_critic
 from umc.rl.pretrained import find_pretrained, is_pretrained
 from umc.rl.watchdog import HUNG
 from umc.tasks.registry import checked_agent, checked_checkpoint
 from umc.training.arguments import parse
 from umc.training.recipe import BEFORE, Phase, Recipe, Source, Teacher, Text, read_recipe
 from umc.utils.cli import Parser, as_flags, check_seed, path
-from umc.utils.config import FileModel, override_key, validated
+from umc.utils.config import FileModel, merged_overrides, override_key, validated
 from umc.utils.console import duration, quiet, timed
 from umc.utils.distributed import ranks_from_env
 from umc.utils.errors import UmcError
@@ -96,7 +97,7 @@ class RecipeState(FileModel):
 def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *_: None) -> int:
     """Run a recipe from start to finish, or resume it.
 
-    Before anything is trained, ``check`` gets it, and whether this machine is to run it.
+    Before anything is trained, ``check`` gets it, and whether this machine is to train or evaluate it.
     """
     options = _options(argv)
     with timed("checking the recipe"), quiet():
@@ -104,7 +105,7 @@ def run_recipe(argv: list[str], check: Callable[[Recipe, bool], None] = lambda *
         again = [token for token in argv if token != "--restart"]  # which would start over
         run = RecipeRun(recipe, options.logs, command_line("train", again), options.restart, options.trust)
         check_recipe(recipe, () if options.show else run.left)
-        check(recipe, not options.show)
+        check(recipe, not options.show and (bool(run.left) or options.evaluate))
     if options.show:
         run.shows = True
         for number, phase in enumerate(recipe.phases):
@@ -159,6 +160,7 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
     runs = left is None or bool(left)
     wanted = recipe.device if runs else "cpu"
     device = pick_device(wanted)
+    cfg_before = None
     for number, phase in enumerate(recipe.phases):
         try:
             agent, spec = checked_agent(phase.agent, phase.task, recipe.library)
@@ -171,6 +173,9 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
                 check_run(request, env_cfg, agent_cfg, device, imitates=phase.teacher is not None)
             else:
                 check_cfgs(env_cfg, agent_cfg)
+            if cfg_before is not None and phase.source is None:
+                _check_weights(agent_cfg, cfg_before, phase)
+            cfg_before = agent_cfg
             before = recipe.phases[number - 1].overrides if phase.resumes else phase.overrides
             steps = [token for token in phase.overrides if token.startswith(ROLLOUT) and token not in before]
             if fixed := [*fixed_keys(phase.overrides, before), *map(override_key, steps)]:
@@ -182,6 +187,41 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
                 raise UmcError(f"a teacher needs library: {LIBRARIES[0]}")
         except UmcError as error:
             raise UmcError(f"recipe {recipe.name}: {phase.title}: {error}") from error
+
+
+def _check_weights(agent_cfg: Any, before: Any, phase: Phase) -> None:
+    """Raise UmcError for a phase whose networks cannot take the weights of the phase before it."""
+    from isaaclab.utils import to_dict
+
+    from umc.rl.transfer import check_widening  # imports torch
+
+    if before.mlp_critic and MLP_CRITIC_KEY not in map(override_key, phase.overrides):
+        agent_cfg.mlp_critic = True  # as its plan does
+    for cfg in (before, agent_cfg):
+        use_mlp_critic(cfg)
+    old, new = _networks(to_dict(before)), _networks(to_dict(agent_cfg))
+    differing = [key for key in old | new if old.get(key) != new.get(key)]
+    if before.critic_sees_faults and not agent_cfg.critic_sees_faults:
+        differing.append("agent.critic_sees_faults")
+    if differing:
+        raise UmcError(f"it loads the weights of the phase before it and keeps its {differing[0]}; give both the same")
+    if agent_cfg.critic_sees_faults and not before.critic_sees_faults:
+        check_widening(to_dict(agent_cfg))
+
+
+def _networks(agent: dict[str, Any]) -> dict[str, Any]:
+    """Return by override key what decides whether weights fit; an actor may leave out the fault flag."""
+    groups = [name for name in agent["obs_groups"]["critic"] if name != LIVE_GROUP]
+    return {
+        MLP_CRITIC_KEY: agent["critic"].get("class_name"),
+        **{
+            f"agent.{reader}.{field}": value
+            for reader in ("actor", "critic")
+            for field, value in agent[reader].items()
+            if field not in ("class_name", "distribution_cfg", "mask_value")
+        },
+        "agent.obs_groups.critic": groups,
+    }
 
 
 class RecipeRun:
@@ -362,15 +402,15 @@ class RecipeRun:
     def _from_recipe(self, name: str, stage: int) -> Path | str:
         other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
         command = ["--recipe", name, *as_flags(logs=self.logs, seed=self.recipe.seed)]
-        if not self.shows:
-            try:
-                other._check_done()
-            except UmcError as error:
-                again = command_line("train", [*command, "--restart"])
-                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
         if not numbers:
             raise UmcError(f"recipe {other.recipe.name} has no Stage {stage}; give another stage")
+        if not self.shows:
+            try:
+                other._check_done(numbers[-1] + 1)
+            except UmcError as error:
+                again = command_line("train", [*command, "--restart"])
+                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         if not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"
@@ -407,9 +447,9 @@ class RecipeRun:
         entries[number].fingerprint = mark
         return entries[number]
 
-    def _check_done(self) -> None:
-        """Refuse changes of phases that have been trained; forget a changed one that has not."""
-        for number, entry in enumerate(self.state.phases):
+    def _check_done(self, count: int | None = None) -> None:
+        """Refuse changes of the first ``count`` phases, if trained; forget a changed one that has not been."""
+        for number, entry in enumerate(self.state.phases[:count]):
             phase = self.recipe.phases[number] if number < len(self.recipe.phases) else None
             if phase is None or entry.fingerprint != self.recipe.fingerprint(number + 1):
                 files = checkpoints_in(Path(entry.run_dir))
@@ -437,15 +477,19 @@ class RecipeRun:
                     start = self._from_source(phase, phase.source)
                     info = checkpoint_info(read_checkpoint(Path(start)), start)
                     require_match(info, start, self.recipe.robot, AGENTS[phase.agent].network)
+                    if info.stage > phase.stage:
+                        raise UmcError(f"{start} is of Stage {info.stage}; give weights of Stage {phase.stage}")
                 teacher = self._teacher(phase)
                 if teacher is not None:
                     from umc.rl.distillation import read_teacher  # takes seconds
-                    from umc.training.plan import require_stage
+                    from umc.training.plan import require_same_interface, require_stage
 
                     teacher = str(teacher)
                     if teacher not in teachers:
                         teachers[teacher] = read_teacher(teacher, self.recipe.robot, self.trust)
                     require_stage(teachers[teacher], phase.task)
+                    tokens = AGENTS[phase.agent].tokens(phase.stage)
+                    require_same_interface(teachers[teacher], merged_overrides(tokens, phase.overrides))
             except UmcError as error:
                 raise UmcError(f"{phase.title}: {error}") from error
         self.trust = True  # each file was asked for
