@@ -3,6 +3,7 @@
 """Policies that are told what is broken in several ways, side by side."""
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -81,6 +82,25 @@ def test_a_detector_of_another_robot_with_the_same_joints_is_refused(tmp_path):
     options, overrides = parse(["--device", "cpu", "--checkpoint", str(path), *overrides], lambda _: None)
     with pytest.raises(UmcError, match=words):
         prepare(options, overrides, stage=2)
+
+
+@pytest.mark.parametrize(
+    ("joints", "refuses_own", "refuses_other"),
+    [(A1_JOINTS, False, False), (A1_JOINTS[::-1], True, False), (["tail", *A1_JOINTS[1:]], True, True)],
+)
+def test_the_joint_order_of_another_packages_policy_is_left_to_the_env(joints, refuses_own, refuses_other, tmp_path):
+    detector = Detector(JointLayout.term_major(joints, 48, 12))
+    write_detector(tmp_path / "detector.pt", DetectorFile(detector, "a1"))
+    torch.jit.script(torch.nn.Linear(27, 12)).save(str(tmp_path / "walk.pt"))
+    (tmp_path / "walk.yaml").write_text("file: walk.pt\nobservations: [joint_pos, joint_vel, command]\n")
+    own, _ = find_pretrained("pretrained:a1_mlp_stage2", "a1")
+    other = ["--task", "UMC-A1-Stage2", "--policy", str(tmp_path / "walk.yaml"), "--trust"]
+    source = ["env.detection.source=detector", f"env.detection.file={tmp_path}/detector.pt"]
+    for argv, refuses in ((["--checkpoint", str(own)], refuses_own), (other, refuses_other)):
+        options, overrides = parse(["--device", "cpu", *argv, *source], lambda _: None)
+        refusal = pytest.raises(UmcError, match="other joints or another joint order") if refuses else nullcontext()
+        with refusal:
+            prepare(options, overrides)
 
 
 @pytest.mark.engine

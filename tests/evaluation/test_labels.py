@@ -71,10 +71,12 @@ def test_groups_are_recipes():
         ({"env_overrides": ["env.rewards.progress.weight=9.0"]}, " env.rewards.progress.weight=9.0"),
         ({"network_overrides": ["agent.actor.width=32"]}, " agent.actor.width=32"),
         ({"env_overrides": ["env.scene.num_envs=64", "env.events.faults.params.ledger=logs/2/faults.jsonl"]}, ""),
+        ({"env_overrides": ["env.events.faults.params.seed=2", "env.seed=2", "env.viewer.eye=[1,1,1]"]}, ""),
+        ({"env_overrides": ["env.commands.base_velocity.seed=2"]}, " env.commands.base_velocity.seed=2"),
         ({"env_overrides": None}, ""),  # of UMC 0.1
     ],
 )
-def test_another_recipe_has_other_overrides_but_not_of_size_or_ledger(overrides, extra):
+def test_another_recipe_has_other_overrides_but_not_of_size_seed_view_or_ledger(overrides, extra):
     plain, other = checkpoint(FIRST, env_overrides=[]), checkpoint(SECOND, seed=2, **overrides)
     assert groups_of([plain, other]) == ["transformer", f"transformer{extra}"]
 

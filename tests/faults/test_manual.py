@@ -203,7 +203,7 @@ def test_more_faults_than_a_ledger_holds_are_refused(tmp_path):
     for _ in range(MOST_FAULTS - run.schedule.num_faults):
         run.hit(1, 0, "locked")
         run.go()
-    with pytest.raises(UmcError, match="env 1 has 256 faults in this episode, the most there may be; reset it"):
+    with pytest.raises(UmcError, match="env 1 would have 257 faults in this episode, 256 at most; reset it"):
         run.hit(1, 0, "locked")
     run.hit(0, 0, "locked")
     run.writer.close()
@@ -341,6 +341,26 @@ def test_a_replay_repeats_what_was_injected_before_one_joint_of_a_drawn_fault_wa
     assert [effort[0] for effort in efforts] == [0.0] + 8 * [5.0] + 10 * [4.0] + 10 * [2.0] + 10 * [0.0]
     assert [effort[1] for effort in efforts] == [0.0] + 38 * [5.0]
     assert Run(source=FaultReplay(path, JOINTS)).go(39) == seen
+
+
+@pytest.mark.parametrize("room", [0, 1, 125])
+def test_a_joint_that_was_hit_often_heals_with_one_more_fault_or_nothing_changes(room, tmp_path):
+    run = Run(tmp_path / "ledger.jsonl", scenario="effort", joint_names=JOINTS[:3], num_joints=(3, 3), onset=2)
+    seen = run.go(3)
+    for number in range(MOST_FAULTS - 1 - room):
+        run.hit(0, 0, "effort", 6.0 + number % 7)
+        seen += run.go()
+    if room:
+        run.heal(0, 0)
+    else:
+        before = {name: getattr(run.state.plan, name).clone() for name in vars(run.state.plan)}
+        with pytest.raises(UmcError, match="env 0 would have 257 faults in this episode, 256 at most; reset it"):
+            run.heal(0, 0)
+        assert all(torch.equal(getattr(run.state.plan, name), value) for name, value in before.items())
+    seen += run.go(3)
+    assert run.state.live[0].any(dim=0).tolist() == [room == 0, True, True, False, False]
+    assert run.state.num_manual == [MOST_FAULTS - 1 - room + (room > 0), 0, 0]
+    assert Run(source=FaultReplay(tmp_path / "ledger.jsonl", JOINTS)).go(len(seen)) == seen
 
 
 def test_both_parts_of_a_fault_that_was_healed_on_one_joint_have_set_in_together(healed):

@@ -187,6 +187,15 @@ def test_joints_of_no_group_need_no_severity_and_no_limit():
         schedule(joint_groups={"front": ["F._.*"]}, **limited)
 
 
+def test_a_severity_may_name_joints_of_no_group_but_none_that_cannot_fail():
+    front = {"joint_groups": {"hips": [".*_hip_.*"]}, "num_joints": (1, 1), "joint_names": ["F._.*"], "scenario": "rom"}
+    severity = {".*_(thigh|calf)_.*": 0.4, ".*_hip_.*": 0.3}
+    plan = schedule(severity={"rom": severity}, **front).draw(torch.arange(9), torch.zeros(9).long())
+    assert (plan.severity[plan.joints[:, :, None]] == torch.tensor(0.3)).all()
+    with pytest.raises(UmcError, match=r"rom: pattern 'R._.\*' matches no joint; the joints are FL_hip_joint, "):
+        schedule(severity={"rom": {**severity, "R._.*": 0.2}}, **front)
+
+
 def test_stratified_groups_are_spread_evenly():
     plan = draw(range(40), scenario="power_loss", joint_groups=LEGS, num_joints=(1, 1), stratified=True)
     assert plan.joints[:, 0].unflatten(1, (4, 3)).all(dim=2).sum(0).tolist() == [10] * 4

@@ -202,8 +202,12 @@ def require_detector(checkpoints: Sequence[Checkpoint], env_cfg: Any) -> None:
     file = getattr(getattr(env_cfg, "detection", None), "file", None)
     if file is not None:
         detector = read_detector(Path(file))
+        own = list(detector.detector.layout.joint_names)
         for one in checkpoints[:1]:
-            detector.require(one.info.robot, one.info.joint_names)
+            names = one.info.joint_names
+            if isinstance(one, External) and set(names) == set(own):
+                names = own  # its task's order is known once the env runs, which compares it then
+            detector.require(one.info.robot, names)
 
 
 def with_detections(checkpoints: Sequence[Checkpoint], texts: Sequence[str], env_cfg: Any) -> tuple[Checkpoint, ...]:

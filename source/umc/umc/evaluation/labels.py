@@ -19,7 +19,7 @@ _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_?")
 _SEED = re.compile(r"[_-]?seed[_-]?\d+")
 """Part of a run's name that differs between seeds."""
 
-_SAME_RECIPE = re.compile(r"env\.(scene\.num_envs|events\.\w+\.params\.ledger)=")
+_SAME_RECIPE = re.compile(r"env\.(scene\.num_envs|events\.\w+\.params\.(ledger|seed)|seed|viewer\.[\w.]+)=")
 """Overrides that make no other recipe."""
 
 

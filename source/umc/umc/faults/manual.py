@@ -31,7 +31,7 @@ def inject_fault(
     _check(state, env, joint)
     kind.check(severity)
     state.make_room(0, [kind])
-    new = _new(state, env)
+    (new,) = _new(state, env)
     now = int(state.step[env])
     column = [one.name for one in state.kinds].index(kind.name)
     changed, present = [], {column}
@@ -58,36 +58,47 @@ def clear_faults(state: FaultState, env: int, joint: int | None = None) -> list[
     """End a joint's faults, drawn or manual, from the next env step on; all joints' if none is given.
 
     Those that have yet to set in stay planned. Returns the numbers of the plan's faults that have changed; raises
-    UmcError if the env has not been reset yet.
+    UmcError if the env has not been reset yet, or has no number left for a fault that other joints keep.
     """
     check_env(state, env)
     _check(state, env, joint)
     now = int(state.step[env])
-    changed, moved = [], False
+    ending, moving = [], []
     for number in _open(state, env, joint, over=True):
         plan = state.plan
-        if int(plan.end[env, number]) <= now + 1 and not moved:
+        if int(plan.end[env, number]) <= now + 1 and not moving:
             continue  # over: it moves only to stay behind a fault that was split
         made_now = int(plan.onset[env, number]) > now
-        if joint is None or made_now or (not moved and int(plan.joints[env, number].sum()) == 1):
-            _end(state, env, number, now)
-            changed.append(number)
-            continue
-        # The other joints keep the fault: this joint's part becomes a separate fault, which ends. All later faults are
-        # moved behind it, since the last fault of a kind is the one that counts.
-        moved = True
-        part = _new(state, env)
-        plan = state.plan  # which may have grown
-        for name in ("scenario", "kinds", "detected", "onset", "period", "on", "severity", "placement"):
-            getattr(plan, name)[env, part] = getattr(plan, name)[env, number]
-        plan.joints[env, number, joint] = False
-        plan.joints[env, part, joint] = True
-        plan.end[env, part] = plan.end[env, number].clamp(max=now + 1)
-        state.faults_on[env, part] = state.faults_on[env, number]
+        whole = joint is None or made_now or (not moving and int(plan.joints[env, number].sum()) == 1)
+        (ending if whole else moving).append(number)
+    parts = _split(state, env, joint, moving) if joint is not None and moving else []
+    for number in ending:
+        _end(state, env, number, now)
+    return sorted({*ending, *moving, *parts})
+
+
+def _split(state: FaultState, env: int, joint: int, faults: list[int]) -> list[int]:
+    """Make a joint's part of some faults separate faults, which end with the next step; return their numbers.
+
+    The other joints keep the first fault. All later ones of the joint have to be among ``faults``: their parts are
+    moved behind the first one's, since the last fault of a kind is the one that counts. Manual faults hand their
+    numbers on, so that only faults of several joints need a new one.
+    """
+    alone = state.plan.joints[env].sum(dim=1) == 1
+    own = [number for number in faults if number >= state.source.num_faults and alone[number]]
+    parts = [*own, *_new(state, env, len(faults) - len(own))]  # in order, as new numbers are the highest
+    plan = state.plan  # which may have grown
+    for name in ("scenario", "kinds", "detected", "onset", "period", "on", "severity", "placement", "end"):
+        column = getattr(plan, name)[env]
+        column[parts] = column[faults]
+    state.faults_on[env, parts] = state.faults_on[env, faults]
+    plan.end[env, parts] = plan.end[env, parts].clamp(max=int(state.step[env]) + 1)
+    plan.joints[env, faults, joint] = False
+    plan.joints[env, parts, joint] = True
+    for number in faults:
         if not plan.joints[env, number].any():  # a second fault of the joint that was split before
             plan.onset[env, number] = NEVER
-        changed += [number, part]
-    return sorted(changed)
+    return parts
 
 
 def check_env(state: FaultState, env: int) -> None:
@@ -122,12 +133,12 @@ def _end(state: FaultState, env: int, number: int, now: int) -> None:
         plan.end[env, number] = now + 1
 
 
-def _new(state: FaultState, env: int) -> int:
-    """Return the number of a fault that has not been used in this episode."""
-    number = state.source.num_faults + state.num_manual[env]
-    if number >= MOST_FAULTS:
-        raise UmcError(f"env {env} has {number} faults in this episode, the most there may be; reset it")
-    state.make_room(number + 1)
-    state.num_manual[env] += 1
-    state.plan.scenario[env, number] = NO_SCENARIO
-    return number
+def _new(state: FaultState, env: int, count: int = 1) -> list[int]:
+    """Return the numbers of faults that have not been used in this episode."""
+    first = state.source.num_faults + state.num_manual[env]
+    if first + count > MOST_FAULTS:
+        raise UmcError(f"env {env} would have {first + count} faults in this episode, {MOST_FAULTS} at most; reset it")
+    state.make_room(first + count)
+    state.num_manual[env] += count
+    state.plan.scenario[env, first : first + count] = NO_SCENARIO
+    return list(range(first, first + count))

@@ -56,7 +56,7 @@ class Severities:
 
     ``candidates`` are the indices of the joints that can fail: each needs a severity. ``nominal`` are the limits of
     healthy joints, every shape (J,), for fractions and for mild severities; None if unknown. Raises UmcError if a
-    pattern is invalid or matches no joint, a joint has no severity, or one is out of range.
+    pattern is invalid, a joint has no severity, or one is out of range.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Severities:
         device: torch.device,
     ) -> None:
         self._kind, self._joint_names = kind, joint_names
-        patterns = value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
+        patterns = _patterns(value)
         groups = _by_pattern(kind, patterns, joint_names, candidates)
         reference = _per_joint(kind.severity_reference(nominal), len(joint_names), device)
         self._groups = [
@@ -117,15 +117,23 @@ class Severities:
         return severity
 
 
+def require_matches(kind: FaultKind, value: SeverityValue, names: Sequence[str]) -> None:
+    """Raise UmcError if a pattern of a kind's severities is invalid or matches none of some joints."""
+    for pattern in _patterns(value):
+        if not any(map(joint_pattern(kind.name, pattern).fullmatch, names)):
+            raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
+
+
+def _patterns(value: SeverityValue) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) and not _is_distribution(value) else {".*": value}
+
+
 def _by_pattern(
     kind: FaultKind, patterns: Mapping[str, Any], joint_names: Sequence[str], candidates: Sequence[int]
 ) -> dict[str, list[int]]:
     """Return the joints of each pattern: the first that a joint's name matches."""
     names = [joint_names[index] for index in candidates]
     found = {pattern: joint_pattern(kind.name, pattern) for pattern in patterns}
-    for pattern in patterns:
-        if not any(found[pattern].fullmatch(name) for name in names):
-            raise UmcError(f"{kind.name}: pattern '{pattern}' matches no joint; the joints are {', '.join(names)}")
     groups: dict[str, list[int]] = {}
     for index, name in zip(candidates, names, strict=True):
         pattern = next((pattern for pattern in patterns if found[pattern].fullmatch(name)), None)
