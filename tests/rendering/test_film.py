@@ -89,6 +89,28 @@ def test_a_protocols_severities_are_changed_by_overrides():
     assert cfg.protocol("a1", None, JOINTS).severity["braking"] == 2.0
 
 
+@pytest.mark.parametrize(
+    ("file", "stage", "named", "scenario"),
+    [
+        (None, 2, None, 2),
+        (None, 1, None, 8),
+        ("real_world", 2, None, "power_loss"),
+        ("real_world", 2, "locked", "locked"),
+        ("real_world", 1, None, 8),
+    ],
+)
+def test_a_protocol_without_severities_for_the_default_scenario_is_filmed_in_its_own(file, stage, named, scenario):
+    cfg = film_cfg(flags(protocol=file, scenario=named)).for_stage(stage, named, "a1")
+    assert cfg.scenario == scenario
+    cfg.check(cfg.protocol("a1", None, JOINTS), JOINTS)
+
+
+def test_a_fault_without_a_severity_is_refused():
+    cfg = FilmCfg(scenario=2, file="real_world")
+    with pytest.raises(UmcError, match="kind 'rom' needs a severity"):
+        cfg.check(cfg.protocol("a1", None, JOINTS), JOINTS)
+
+
 def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():
     solo12 = Path(__file__).resolve().parents[2] / "examples" / "my_extension" / "solo12.yaml"
     protocol = film_cfg(flags(protocol=str(solo12), scenario=4)).protocol("solo12", None)
