@@ -105,6 +105,25 @@ def test_a_protocol_without_severities_for_the_default_scenario_is_filmed_in_its
     cfg.check(cfg.protocol("a1", None, JOINTS), JOINTS)
 
 
+def test_changes_without_an_effect_on_a_film_are_refused(tmp_path):
+    groups = "protocol.conditions.{}.joint_groups={{FL: ['FL_.*']}}"
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nextends: umc_paper\noverrides: {settings.severity: [{rom: 0.1}, {}, {}]}\n")
+    for file, scenario, change, fix in (
+        ("real_world", "leg_dead", groups.format("leg_power_loss"), "give --scenario leg_power_loss"),
+        ("real_world", "leg_dead", groups.format("leg_dead"), None),
+        (str(own), 2, "protocol.severity.rom=0.9", "settings of protocol own have their own"),
+        (str(own), 3, "protocol.severity.effort=9.0", None),
+    ):
+        cfg = film_cfg(flags(protocol=file, scenario=scenario), [change])
+        protocol = cfg.protocol("a1", None, JOINTS)
+        if fix is None:
+            cfg.check(protocol, JOINTS)
+        else:
+            with pytest.raises(UmcError, match=fix):
+                cfg.check(protocol, JOINTS)
+
+
 def test_a_fault_without_a_severity_is_refused():
     cfg = FilmCfg(scenario=2, file="real_world")
     with pytest.raises(UmcError, match="kind 'rom' needs a severity"):

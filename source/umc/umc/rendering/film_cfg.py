@@ -103,14 +103,19 @@ class FilmCfg:
         return replace(protocol, settings=(setting,), steps=self.steps)
 
     def check(self, protocol: Protocol, joint_names: Sequence[str]) -> None:
-        """Raise UmcError for faults that the robot cannot have, or a severity of a kind that does not fail here."""
+        """Raise UmcError for faults that the robot cannot have, or for changes that have no effect on this film."""
         protocol.check_faults(joint_names)
         kinds = protocol.scenario(self.scenario).kinds
         for key in self.changes:
-            section, _, kind = key.partition(".")
-            if section == "severity" and kind and kind.partition(".")[0] not in kinds:
-                fix = f"give --scenario {kind.partition('.')[0]}, or leave it out"
+            section, name, *_ = [*key.split("."), ""]
+            if section not in ("severity", "conditions") or not name:
+                continue
+            if name not in (kinds if section == "severity" else (str(self.scenario),)):
+                fix = f"give --scenario {name}, or leave it out"
                 raise UmcError(f"protocol.{key}: nothing fails so in scenario {self.scenario}; {fix}")
+            if section == "severity" and name in protocol.settings[0].severity:
+                fix = "leave it out, or give another --protocol"
+                raise UmcError(f"protocol.{key}: the settings of protocol {protocol.name} have their own; {fix}")
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
