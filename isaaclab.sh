@@ -143,8 +143,9 @@ make_own() (
         say "installing $(grep -c '^[a-z0-9]' requirements.lock) packages (Isaac Lab with its physics engines, PyTorch) into .venv:"
         say "up to 4 GB to download, 9 GB on disk; 2 to 15 minutes with your line, later starts take no time"
         mkdir -p -- "$own"
-        find "$own/" -mindepth 1 -delete # not rm: .venv may be a link to a larger disk
-        "$uv" venv --quiet --prompt umc --python "$base" "$own" >&2 || die "uv could not make .venv with $base (see above)"
+        write_stamp "$own" unfinished # first and kept: what is left after Ctrl-C is still known as made by this script
+        find "$own/" -mindepth 1 ! -name .umc-stamp -delete # not rm: .venv may be a link to a larger disk
+        "$uv" venv --quiet --allow-existing --prompt umc --python "$base" "$own" >&2 || die "uv could not make .venv with $base (see above)"
     else
         say "bringing .venv up to date with requirements.lock"
     fi

@@ -270,6 +270,22 @@ def test_an_unfinished_install_is_made_anew(checkout: Checkout) -> None:
     assert not (checkout.venv / "left over").exists(), "a half-written environment was kept"
 
 
+def test_an_environment_that_was_half_deleted_is_made_anew(checkout: Checkout) -> None:
+    checkout.run("-i")
+    (checkout.venv / "bin/python").unlink()  # as after an upgrade of the system
+    find = checkout.bin / "find"
+    real = find.readlink()
+    find.unlink()  # Ctrl-C when all but one file is gone
+    write_program(find, f'#!/bin/bash\n"{real}" "${{@:1:$#-1}}" ! -name package -delete\nexit 130\n')
+    assert checkout.run("-i").returncode == 130
+    assert checkout.stamp.read_text() == "unfinished\n"
+    find.unlink()
+    find.symlink_to(real)
+    result = checkout.run("-p", "-c", "print('healed')")
+    assert result.stdout == "healed\n", result.stderr
+    assert checkout.calls.read_text().count("venv --quiet --allow-existing") == 2  # uv refuses a folder with a stamp
+
+
 def test_files_in_venv_that_are_not_of_the_launcher_are_kept(checkout: Checkout) -> None:
     (checkout.home / "disk").mkdir()
     checkout.venv.symlink_to(checkout.home / "disk")

@@ -73,6 +73,15 @@ def test_the_level_starts_with_mild_faults():
     assert left == pytest.approx([1.0, 1.0, 0.65, 0.3, 0.3])
 
 
+def test_env_steps_may_be_whole_floats():
+    training = Training(stages=[(0.0, (1, 0, 0, 0)), (1e5, (0, 0, 0, 1))], level_ramp=(0, 1e5))
+    assert training.episode_at(50_000) == {"stage": 0.0, "level": 0.5}
+    assert training.episode_at(100_000) == {"stage": 1.0, "level": 1.0}
+    for ramp in ((0, 0.5), (0, float("inf"))):
+        with pytest.raises(UmcError, match="a first and a later last env step"):
+            Training(level_ramp=ramp)
+
+
 def test_an_invalid_curriculum_is_refused():
     with pytest.raises(UmcError, match=r"start one after another.*\[100, 100\]"):
         Training(stages=[(100, (1, 0, 0, 0)), (100, (0, 1, 0, 0))])

@@ -20,9 +20,9 @@ from PIL import Image
 from recorded_ledger import JOINTS
 from run_script import run_script
 from umc.rendering.colors import COMMAND_COLOR, SENSOR_COLOR, rgb
-from umc.rendering.film import FallDetector, _note_events, fault_color, scenario_title
+from umc.rendering.film import FallDetector, _note_events, describe, fault_color, film_name, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
-from umc.rendering.layout import ALARM, Take
+from umc.rendering.layout import ALARM, Heading, Take
 from umc.tasks.parts import TaskPartsCfg
 from umc.utils.errors import UmcError
 
@@ -73,6 +73,39 @@ def test_the_title_says_what_fails():
         assert scenario_title(scenario, tuple(protocol.scenario(scenario).kinds)) == title
 
 
+def test_films_of_different_faults_have_different_names():
+    def name(*overrides, **changes):
+        cfg = film_cfg(flags(**{"scenario": 2, **changes}), overrides)
+        return film_name("T", cfg.protocol("a1", 7), cfg)
+
+    names = [
+        name(),
+        name(joints=["FL_calf_joint"]),
+        name(joints=["FR_calf_joint"]),
+        name("protocol.severity.rom=0.9"),
+        name("protocol.push=1.0"),
+        name("protocol.command=[0.3, 0.0, 0.0]"),
+        name(protocol="real_world", scenario="dead"),
+    ]
+    assert names[0] == "T_scenario2_seed7"
+    assert len(set(names)) == len(names)
+    assert all(one.startswith(("T_scenario2_seed7_", "T_dead_seed7_")) for one in names[1:])
+    assert name("protocol.push=1.0") == names[4]
+
+
+def test_a_films_description_has_what_repeats_its_fault(monkeypatch):
+    monkeypatch.setattr("umc.tasks.task_cfg.physics_name", lambda _: "newton")
+    changes = ["protocol.severity.rom=0.9", "protocol.push=1.0", "protocol.noise=true"]
+    cfg = film_cfg(flags(scenario=2, joints=["FL_calf_joint"]), changes)
+    session = SimpleNamespace(task="T", env_cfg=None, checkpoints=())
+    described = describe(session, cfg.protocol("a1", 7), Heading("", 500, 0.02, 100), ())
+    about = json.loads(json.dumps(described))["protocol"]
+    assert (about["name"], about["severity"]["rom"], about["push"], about["noise"]) == ("umc_paper", 0.9, 1.0, True)
+    assert [setting["joints"] for setting in about["settings"]] == [["FL_calf_joint"]]
+    kinds = ("dead", "rom")
+    assert scenario_title(2, kinds, cfg.changes) == "scenario 2: dead sensors, smaller range of motion (rom 0.9)"
+
+
 def test_named_joints_fail_in_place_of_drawn_ones():
     (case,) = FilmCfg(scenario=4, joints=("FL_calf_joint",)).protocol("a1", None).cases()
     assert (case["joint_names"], case["num_joints"]) == (("FL_calf_joint",), (1, 1))
@@ -87,6 +120,47 @@ def test_named_joints_fail_in_place_of_drawn_ones():
 def test_a_protocols_severities_are_changed_by_overrides():
     cfg = film_cfg(flags(scenario="braking"), ["protocol.severity.braking=2.0", "physics=ovphysx"])
     assert cfg.protocol("a1", None, JOINTS).severity["braking"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("file", "stage", "named", "scenario"),
+    [
+        (None, 2, None, 2),
+        (None, 1, None, 8),
+        ("real_world", 2, None, "power_loss"),
+        ("real_world", 2, "locked", "locked"),
+        ("real_world", 1, None, 8),
+    ],
+)
+def test_a_protocol_without_severities_for_the_default_scenario_is_filmed_in_its_own(file, stage, named, scenario):
+    cfg = film_cfg(flags(protocol=file, scenario=named)).for_stage(stage, named, "a1")
+    assert cfg.scenario == scenario
+    cfg.check(cfg.protocol("a1", None, JOINTS), JOINTS)
+
+
+def test_changes_without_an_effect_on_a_film_are_refused(tmp_path):
+    groups = "protocol.conditions.{}.joint_groups={{FL: ['FL_.*']}}"
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nextends: umc_paper\noverrides: {settings.severity: [{rom: 0.1}, {}, {}]}\n")
+    for file, scenario, change, fix in (
+        ("real_world", "leg_dead", groups.format("leg_power_loss"), "give --scenario leg_power_loss"),
+        ("real_world", "leg_dead", groups.format("leg_dead"), None),
+        (str(own), 2, "protocol.severity.rom=0.9", "settings of protocol own have their own"),
+        (str(own), 3, "protocol.severity.effort=9.0", None),
+    ):
+        cfg = film_cfg(flags(protocol=file, scenario=scenario), [change])
+        protocol = cfg.protocol("a1", None, JOINTS)
+        if fix is None:
+            cfg.check(protocol, JOINTS)
+        else:
+            with pytest.raises(UmcError, match=fix):
+                cfg.check(protocol, JOINTS)
+
+
+def test_a_fault_without_a_severity_is_refused():
+    cfg = FilmCfg(scenario=2, file="real_world")
+    with pytest.raises(UmcError, match="kind 'rom' needs a severity"):
+        cfg.check(cfg.protocol("a1", None, JOINTS), JOINTS)
 
 
 def test_a_robot_of_another_project_is_filmed_by_its_own_protocol():

@@ -12,8 +12,10 @@ import newton
 import numpy as np
 import pytest
 import torch
+from recorded_ledger import JOINTS as A1_JOINTS
 from umc.mdp import JointRow, SeverityRange
 from umc.rendering.colors import FAULT_COLOR, SENSOR_COLOR, rgb
+from umc.rendering.film_cfg import FilmCfg
 from umc.utils.errors import UmcError
 from umc.viewer import live
 from umc.viewer.attention_map import CELL, DARK, AttentionMap
@@ -27,6 +29,15 @@ JOINTS = ("FL_hip_joint", "FL_calf_joint", "FR_hip_joint")
 
 def css(color: tuple[float, float, float]) -> str:
     return "color:rgb({}, {}, {})".format(*rgb(color))
+
+
+def test_a_protocol_without_the_papers_severities_gets_them_for_the_buttons_of_the_page():
+    protocol = live.live_protocol(FilmCfg(file="real_world", scenario=2), "a1", None, A1_JOINTS)
+    assert protocol.scenarios == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert protocol.severity["braking"] == 1.6
+    assert "rom" in protocol.severity
+    with pytest.raises(UmcError, match="braking"):
+        live.live_protocol(FilmCfg(scenario="braking"), "a1", None, A1_JOINTS)
 
 
 def test_the_table_shows_faults_in_the_colors_of_the_links():

@@ -65,9 +65,9 @@ def main(argv: list[str]) -> int:
 
     with timed("reading policies and their task"), quiet():
         session = prepare(options, overrides, once=False)
-    cfg = cfg.for_stage(session.info.stage, options.scenario)
+    cfg = cfg.for_stage(session.info.stage, options.scenario, session.info.robot)
     protocol = cfg.protocol(session.info.robot, options.seed, session.info.joint_names)
-    cfg.require_read(protocol)
+    cfg.check(protocol, session.info.joint_names)
     return show(session, protocol, endless=options.steps is None)
 
 

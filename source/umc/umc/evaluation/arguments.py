@@ -67,7 +67,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser, seed: str = "seed of f
     parser.set_defaults(num_envs=None)  # a flag of some
 
 
-FAULTS = "env.events.faults.params."
+FAULTS = "env.events.faults.params"
 """Overrides of a training's faults, in whose place a protocol's are evaluated."""
 
 
@@ -89,12 +89,23 @@ def parse(
             raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
         # a clip repeats what its training has simulated, faults included
         films_training = getattr(options, "recording", None) is not None
-        if token.startswith(FAULTS) and not token.startswith(f"{FAULTS}asset_cfg.") and not films_training:
-            fix = "give --protocol or protocol.severity.rom=0.3 in its place" if "protocol" in own else "leave it out"
-            raise UmcError(f"{shown(token)}: this command draws the faults itself; {fix}")
+        if not films_training:
+            _check_faults(token, own)
     at_least_one(options.num_envs, "--num_envs")
     check_seed(options.seed)
     return options, overrides
+
+
+def _check_faults(token: str, own: tuple[str, ...]) -> None:
+    """Raise UmcError for an override of the task's faults, other than of the joints that can fail."""
+    key = override_key(token)
+    if key in (f"{FAULTS}.ledger", f"{FAULTS}.replay"):
+        fix = "umc play --viz viser --ledger FILE records one, umc sim2sim --ledger FILE replays one"
+        raise UmcError(f"{shown(token)}: this command draws the faults itself, without a ledger; {fix}")
+    ours = key in (FAULTS, FAULTS.removesuffix(".params")) or key.startswith(f"{FAULTS}.")
+    if ours and not key.startswith(f"{FAULTS}.asset_cfg."):
+        fix = "give --protocol or protocol.severity.rom=0.3 in its place" if "protocol" in own else "leave it out"
+        raise UmcError(f"{shown(token)}: this command draws the faults itself; {fix}")
 
 
 def of_env(overrides: Iterable[str]) -> list[str]:

@@ -175,9 +175,10 @@ class Protocol:
         if self.push:
             raise UmcError("protocol.push: --healthy does not push; use --scenarios 8 in its place")
         if ignored := [path for path in changes if path.split(".")[0] not in (*reads, "push")]:
+            fix = "leave it out, or use --scenarios 8 in place of --healthy"
             raise UmcError(
-                f"protocol.{ignored[0]}: of a protocol, --healthy reads {' and '.join(reads)} alone; leave it out, or "
-                "use --scenarios 8 in place of --healthy"
+                f"protocol.{ignored[0]}: of a protocol, --healthy reads {' and '.join(reads)} alone; "
+                f"{'give --seed in its place' if ignored[0] == 'settings.seed' else fix}"
             )
 
     def without_track(self) -> Protocol:

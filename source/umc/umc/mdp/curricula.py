@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from isaaclab.managers import ManagerTermBase
 from isaaclab.utils.string import string_to_callable
 
-from umc.faults.cfg import is_integer, is_list_of
+from umc.faults.cfg import is_list_of, is_number
 from umc.mdp.fault_terms import fault_term
 from umc.mdp.observations import entries
 from umc.utils.errors import UmcError
@@ -31,7 +31,7 @@ class fault_curriculum(ManagerTermBase):
     def __init__(self, cfg: CurriculumTermCfg, env: ManagerBasedRLEnv) -> None:
         super().__init__(cfg, env)
         stages: Any = cfg.params.get("stages", ())
-        if not is_list_of(lambda stage: is_list_of(lambda _: True, stage, 2) and is_integer(stage[0]), stages):
+        if not is_list_of(lambda stage: is_list_of(lambda _: True, stage, 2) and _is_step(stage[0]), stages):
             raise UmcError(
                 f"stages {stages} must list pairs of a first env step and ratios, such as [(0, (1, 0, 0, 0))]"
             )
@@ -42,7 +42,7 @@ class fault_curriculum(ManagerTermBase):
         for _, ratios in self._stages:
             fault_term(env).schedule.checked_ratios(ratios)
         self._ramp: Any = cfg.params.get("level_ramp")
-        fits = is_list_of(is_integer, self._ramp, 2) and 0 <= self._ramp[0] < self._ramp[1]
+        fits = is_list_of(_is_step, self._ramp, 2) and 0 <= self._ramp[0] < self._ramp[1]
         if self._ramp is not None and not fits:
             raise UmcError(f"level_ramp {self._ramp} must be a first and a later last env step, such as (0, 5000)")
         self._stage = -1
@@ -68,6 +68,11 @@ class fault_curriculum(ManagerTermBase):
             first, last = self._ramp
             schedule.set_level(min(max((step - first) / (last - first), 0.0), 1.0))
         return {"stage": float(stage), "level": schedule.level}
+
+
+def _is_step(value: Any) -> bool:
+    """Return whether a value is an env step; floats such as 1e5 are, if they are whole."""
+    return is_number(value) and value.is_integer()
 
 
 class failure_sampling(ManagerTermBase):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
     takes, step_dt = film_takes(session, protocol, cfg)
     kinds = tuple(protocol.scenario(cfg.scenario).kinds)
     heading = Heading(
-        title=f"{robot_title(session)}, {scenario_title(cfg.scenario, kinds)}",
+        title=f"{robot_title(session)}, {scenario_title(cfg.scenario, kinds, cfg.changes)}",
         steps=cfg.steps,
         step_dt=step_dt,
         onset=cfg.onset if kinds else None,
@@ -64,8 +64,7 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
     if len(session.checkpoints) > 1:
         stem += f"_and_others_{fingerprint([[one.sha256, one.stem] for one in session.checkpoints])[:8]}"
     out = options.out or results_folder(session.checkpoint) / "videos" / stem
-    scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
-    name = f"{session.task}_{scenario}_seed{protocol.seed}"
+    name = film_name(session.task, protocol, cfg)
     for path in film_files(out, name):
         write_film(path, takes, heading, 1.0 / (step_dt * cfg.every))
         print(f"{path.suffix[1:]}: {path}", flush=True)
@@ -78,15 +77,26 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
     return 0
 
 
+def film_name(task: str, protocol: Protocol, cfg: FilmCfg) -> str:
+    """Return a name for a film's files; it ends in a fingerprint of the protocol if that or the joints are chosen."""
+    scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
+    name = f"{task}_{scenario}_seed{protocol.seed}"
+    chosen = cfg.file is not None or cfg.changes or cfg.joints
+    return f"{name}_{fingerprint(protocol.describe())[:8]}" if chosen else name
+
+
 def robot_title(session: Session) -> str:
     """Return the name of a session's robot as its tasks spell it, such as ``Solo8``; the id of another's task."""
     task = session.info.task
     return task.split("-")[1] if TASK_NAME.fullmatch(task) else task
 
 
-def scenario_title(scenario: ScenarioId, kinds: Sequence[str]) -> str:
-    """Return a scenario in words."""
+def scenario_title(scenario: ScenarioId, kinds: Sequence[str], changes: Mapping[str, Any] | None = None) -> str:
+    """Return a scenario in words, with the severities among the changes of its protocol."""
     words = ", ".join(KIND_WORDS.get(kind, kind.replace("_", " ")) for kind in kinds) or "healthy"
+    severities = {key: value for key, value in (changes or {}).items() if key.startswith("severity.")}
+    if severities:
+        words += f" ({', '.join(f'{key.removeprefix("severity.")} {value}' for key, value in severities.items())})"
     if isinstance(scenario, int):
         return f"scenario {scenario}: {words}"
     return words if is_scenario(scenario) else f"{scenario.replace('_', ' ')}: {words}"
@@ -229,6 +239,7 @@ def describe(session: Session, protocol: Protocol, heading: Heading, takes: Sequ
         "scenario": protocol.scenarios[0],
         "seed": protocol.seed,
         "command": list(protocol.command),
+        "protocol": protocol.describe(),
         "steps": heading.steps,
         "step_dt": heading.step_dt,
         "policies": [

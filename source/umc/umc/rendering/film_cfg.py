@@ -60,12 +60,28 @@ class FilmCfg:
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What differs from the protocol's file, by dotted path."""
 
-    def for_stage(self, stage: int, scenario: ScenarioId | None) -> FilmCfg:
-        """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario."""
-        return replace(self, scenario=STAGE2_SCENARIO) if stage == 2 and scenario is None else self
+    def for_stage(self, stage: int, scenario: ScenarioId | None, robot: str) -> FilmCfg:
+        """Use :data:`STAGE2_SCENARIO` for a Stage 2 policy if the user has named no scenario.
+
+        Where the protocol has no severity for it, its own first scenario with a fault is used.
+        """
+        from umc.evaluation.protocol import protocol_for
+        from umc.faults.kinds import find_kind
+
+        if stage != 2 or scenario is not None:
+            return self
+        protocol = protocol_for(robot, name=self.file, overrides=self.changes)
+        severity = {**protocol.severity, **protocol.settings[0].severity}
+
+        def can_fail(scenario: ScenarioId) -> bool:
+            kinds = protocol.scenario(scenario).kinds
+            return bool(kinds) and all(kind in severity or find_kind(kind).default is not None for kind in kinds)
+
+        choices = (STAGE2_SCENARIO, *protocol.scenarios)
+        return replace(self, scenario=next((one for one in choices if can_fail(one)), STAGE2_SCENARIO))
 
     def protocol(self, robot: str, seed: int | None, joint_names: Sequence[str] | None = None) -> Protocol:
-        """Cut a robot's evaluation protocol to the one cell that is filmed.
+        """Cut a robot's evaluation protocol to the one cell that is filmed; :meth:`check` its faults.
 
         Raises:
             UmcError: If it has no such scenario, or the robot, where ``joint_names`` are given, no such joint.
@@ -84,19 +100,22 @@ class FilmCfg:
             if len(set(self.joints)) < len(self.joints):
                 raise UmcError("--joints names a joint twice; name each once")
         setting = replace(protocol.settings[0], onset=self.onset, joints=self.joints)
-        filmed = replace(protocol, settings=(setting,), steps=self.steps)
-        if joint_names is not None:
-            filmed.check_faults(joint_names)
-        return filmed
+        return replace(protocol, settings=(setting,), steps=self.steps)
 
-    def require_read(self, protocol: Protocol) -> None:
-        """Raise UmcError for a severity that was changed of a kind that does not fail in this film."""
+    def check(self, protocol: Protocol, joint_names: Sequence[str]) -> None:
+        """Raise UmcError for faults that the robot cannot have, or for changes that have no effect on this film."""
+        protocol.check_faults(joint_names)
         kinds = protocol.scenario(self.scenario).kinds
         for key in self.changes:
-            section, _, kind = key.partition(".")
-            if section == "severity" and kind and kind.partition(".")[0] not in kinds:
-                fix = f"give --scenario {kind.partition('.')[0]}, or leave it out"
+            section, name, *_ = [*key.split("."), ""]
+            if section not in ("severity", "conditions") or not name:
+                continue
+            if name not in (kinds if section == "severity" else (str(self.scenario),)):
+                fix = f"give --scenario {name}, or leave it out"
                 raise UmcError(f"protocol.{key}: nothing fails so in scenario {self.scenario}; {fix}")
+            if section == "severity" and name in protocol.settings[0].severity:
+                fix = "leave it out, or give another --protocol"
+                raise UmcError(f"protocol.{key}: the settings of protocol {protocol.name} have their own; {fix}")
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))

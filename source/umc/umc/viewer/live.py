@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +65,6 @@ def is_live(options: argparse.Namespace) -> bool:
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
     from umc.evaluation.conditions import on_tracks
-    from umc.evaluation.protocol import protocol_for
-    from umc.faults import SCENARIOS
     from umc.tasks.registry import task_id
     from umc.utils.console import quiet, timed
     from umc.utils.naming import robot_and_stage
@@ -78,24 +77,32 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
             session = without_policy(options, overrides, options.task or own or STANDING_TASK)
             line = f"no --checkpoint: the robot of {session.task} holds its default pose"
             session.remarks = (f"{line}; --checkpoint pretrained lets one walk", *session.remarks)
+    robot = robot_and_stage(session.task)[0]
     if session.checkpoints:
-        cfg = cfg.for_stage(session.info.stage, options.scenario)
+        cfg = cfg.for_stage(session.info.stage, options.scenario, robot)
     endless = options.steps is None
     if endless and not on_tracks(session.env_cfg):
         cfg = replace(cfg, steps=LIVE_STEPS)
-    # a cell for each button of the page, and for the scenario at the start
-    scenarios = tuple(dict.fromkeys((*SCENARIOS, cfg.scenario)))
-    robot, joint_names = robot_and_stage(session.task)[0], session.info.joint_names if session.checkpoints else None
-    protocol = cfg.protocol(robot, options.seed, joint_names)
-    # those of the paper need severities that a protocol of other scenarios may lack
-    protocol = replace(protocol, scenarios=scenarios, severity={**protocol_for(robot).severity, **protocol.severity})
-    if joint_names is not None:
-        protocol.check_faults(joint_names)
+    protocol = live_protocol(cfg, robot, options.seed, session.info.joint_names if session.checkpoints else None)
     _configure(session, protocol)
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
         _play(env, policies[0] if policies else None, episodes, session, endless)
     return 0
+
+
+def live_protocol(cfg: FilmCfg, robot: str, seed: int | None, joint_names: Sequence[str] | None) -> Protocol:
+    """Return a protocol with a cell for each button of the page, and for the scenario at the start."""
+    from umc.evaluation.protocol import protocol_for
+    from umc.faults import SCENARIOS
+
+    protocol = cfg.protocol(robot, seed, joint_names)
+    scenarios = tuple(dict.fromkeys((*SCENARIOS, cfg.scenario)))
+    # those of the paper need severities that a protocol of other scenarios may lack
+    protocol = replace(protocol, scenarios=scenarios, severity={**protocol_for(robot).severity, **protocol.severity})
+    if joint_names is not None:
+        protocol.check_faults(joint_names)
+    return protocol
 
 
 def _configure(session: Session, protocol: Protocol) -> None:
