@@ -39,6 +39,7 @@ from umc.evaluation.study import STUDY, EpisodeBatch, load_study, save_study
 from umc.faults import find_kind
 from umc.models import JointLayout
 from umc.robots import A1_JOINTS
+from umc.training.sweep_file import read_sweep_file
 from umc.utils.cli import run_main
 from umc.utils.errors import UmcError
 from umc.utils.executor import FOLDER, LocalExecutor, Result
@@ -439,6 +440,24 @@ def test_a_protocol_on_flat_ground_has_no_terrain_seeds(session):
             prepared("--checkpoint", session.checkpoint, f"env.scene.terrain={ground}"), None, {}
         )
         assert (protocol == protocol.without_track()) == (ground == "flat")
+
+
+def test_a_film_on_flat_ground_claims_no_track(session, tmp_path, monkeypatch):
+    filmed = []
+    monkeypatch.setattr("umc.rendering.film.film", lambda _, protocol, cfg: filmed.append(protocol) or 0)
+    argv = ["film", "--checkpoint", str(session.checkpoint), "--device", "cpu", "--out", str(tmp_path)]
+    for ground in ("perlin", "flat"):
+        assert main([*argv, f"env.scene.terrain={ground}"]) == 0
+    assert [one == one.without_track() for one in filmed] == [False, True]
+
+
+def test_a_severity_in_whose_place_the_settings_have_their_own_is_refused(session, tmp_path):
+    sweep, own = read_sweep_file("severity", {}), tmp_path / "own.yaml"
+    with pytest.raises(UmcError, match=r"protocol.severity.rom: the settings of .* \(in a sweep sweep.grid.severity="):
+        choose_protocol(session, sweep, {"severity.rom": 0.9})
+    own.write_text("name: own\nextends: umc_paper\noverrides: {settings.severity: [{rom: 0.1}, {rom: 0.2}, {}]}\n")
+    changed = prepared("--checkpoint", session.checkpoint, "--protocol", str(own))
+    assert choose_protocol(changed, None, {"severity.rom": 0.9}).settings[0].severity == {"rom": 0.1}
 
 
 def test_a_folder_into_which_another_process_evaluates_is_refused_by_name(session, tmp_path, monkeypatch, capsys):

@@ -49,6 +49,7 @@ def test_labels_are_unique_and_a_user_may_choose_them():
 def test_a_label_may_look_like_an_override_without_a_section():
     words = ["--labels", "lr=1e-3", "lr=1e-4", "v2.1=wide", "presets=perlin", "env.decimation=4", "parts.feet=[]"]
     assert overrides_first(words) == [*words[4:], *words[:4]]
+    assert overrides_first(["--labels", "A", "evn.scene.terrain=flat"])[0] == "evn.scene.terrain=flat"  # and refused
     assert overrides_first(["--checkpoint", "a.pt", "episodes=9"])[0] == "episodes=9"  # which is refused by its name
 
 

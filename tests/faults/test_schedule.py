@@ -187,13 +187,16 @@ def test_joints_of_no_group_need_no_severity_and_no_limit():
         schedule(joint_groups={"front": ["F._.*"]}, **limited)
 
 
-def test_a_severity_may_name_joints_of_no_group_but_none_that_cannot_fail():
+def test_a_severity_may_name_joints_that_do_not_fail_but_none_that_there_is_not():
     front = {"joint_groups": {"hips": [".*_hip_.*"]}, "num_joints": (1, 1), "joint_names": ["F._.*"], "scenario": "rom"}
     severity = {".*_(thigh|calf)_.*": 0.4, ".*_hip_.*": 0.3}
     plan = schedule(severity={"rom": severity}, **front).draw(torch.arange(9), torch.zeros(9).long())
     assert (plan.severity[plan.joints[:, :, None]] == torch.tensor(0.3)).all()
-    with pytest.raises(UmcError, match=r"rom: pattern 'R._.\*' matches no joint; the joints are FL_hip_joint, "):
-        schedule(severity={"rom": {**severity, "R._.*": 0.2}}, **front)
+    with pytest.raises(UmcError, match=r"rom: pattern 'M._.\*' matches no joint; the joints are FL_hip_joint, "):
+        schedule(severity={"rom": {**severity, "M._.*": 0.2}}, **front)
+    alone = {"joint_names": ["FL_hip_joint"], "num_joints": (1, 1), "scenario": "rom"}
+    plan = schedule(severity={"rom": severity}, **alone).draw(torch.arange(9), torch.zeros(9).long())
+    assert plan.joints.nonzero()[:, 2].unique().tolist() == [0]
 
 
 def test_stratified_groups_are_spread_evenly():

@@ -23,6 +23,7 @@ from umc.rendering.colors import COMMAND_COLOR, SENSOR_COLOR, rgb
 from umc.rendering.film import FallDetector, _note_events, describe, fault_color, film_name, scenario_title
 from umc.rendering.film_cfg import QUICK, FilmCfg, add_film_arguments, check_output, film_cfg, film_files
 from umc.rendering.layout import ALARM, Heading, Take
+from umc.robots.go2 import GO2_JOINTS
 from umc.tasks.parts import TaskPartsCfg
 from umc.utils.errors import UmcError
 
@@ -86,11 +87,14 @@ def test_films_of_different_faults_have_different_names():
         name("protocol.push=1.0"),
         name("protocol.command=[0.3, 0.0, 0.0]"),
         name(protocol="real_world", scenario="dead"),
+        name(onset=50),
+        name(onset=50, steps=300),
     ]
     assert names[0] == "T_scenario2_seed7"
     assert len(set(names)) == len(names)
     assert all(one.startswith(("T_scenario2_seed7_", "T_dead_seed7_")) for one in names[1:])
     assert name("protocol.push=1.0") == names[4]
+    assert name(quick=True) == name()
 
 
 def test_a_films_description_has_what_repeats_its_fault(monkeypatch):
@@ -104,6 +108,8 @@ def test_a_films_description_has_what_repeats_its_fault(monkeypatch):
     assert [setting["joints"] for setting in about["settings"]] == [["FL_calf_joint"]]
     kinds = ("dead", "rom")
     assert scenario_title(2, kinds, cfg.changes) == "scenario 2: dead sensors, smaller range of motion (rom 0.9)"
+    whole = {"severity": {"rom": 0.9, "effort": 5.0}}
+    assert scenario_title(2, kinds, whole) == scenario_title(2, kinds, cfg.changes)
 
 
 def test_named_joints_fail_in_place_of_drawn_ones():
@@ -115,6 +121,9 @@ def test_named_joints_fail_in_place_of_drawn_ones():
     cfg = FilmCfg(scenario="leg_power_loss", joints=("FL_calf_joint",), file="real_world")
     (case,) = cfg.protocol("a1", None, JOINTS).cases()
     assert (case["joint_names"], case["joint_groups"]) == (("FL_calf_joint",), None)
+    # of a protocol that has severities of other joints by pattern
+    cfg = FilmCfg(scenario="bias", joints=("FL_hip_joint",), file="real_world")
+    cfg.check(cfg.protocol("go2", None, GO2_JOINTS), GO2_JOINTS)
 
 
 def test_a_protocols_severities_are_changed_by_overrides():
@@ -147,6 +156,10 @@ def test_changes_without_an_effect_on_a_film_are_refused(tmp_path):
         ("real_world", "leg_dead", groups.format("leg_dead"), None),
         (str(own), 2, "protocol.severity.rom=0.9", "settings of protocol own have their own"),
         (str(own), 3, "protocol.severity.effort=9.0", None),
+        (None, 1, "protocol.severity={effort: 9.0, rom: 0.2}", "give --scenario effort"),
+        (None, 3, "protocol.severity={effort: 9.0, rom: 0.2}", None),
+        (str(own), 2, "protocol.severity={rom: 0.9}", "settings of protocol own have their own"),
+        ("real_world", "braking", "protocol.severity.braking=2.0", None),
     ):
         cfg = film_cfg(flags(protocol=file, scenario=scenario), [change])
         protocol = cfg.protocol("a1", None, JOINTS)

@@ -48,6 +48,8 @@ def is_shown(options: argparse.Namespace) -> bool:
 
 def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Film the policies that the flags name, and return 0."""
+    from umc.evaluation.checkpoints import detector_remarks
+    from umc.evaluation.conditions import on_tracks
     from umc.evaluation.session import prepare
     from umc.rendering.film import film
 
@@ -58,4 +60,7 @@ def write_films(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg)
     cfg = cfg.for_stage(2 if several else session.info.stage, options.scenario, session.info.robot)
     protocol = cfg.protocol(session.info.robot, options.seed, session.info.joint_names)
     cfg.check(protocol, session.info.joint_names)
+    if not on_tracks(session.env_cfg):
+        protocol = protocol.without_track()  # so that the film's JSON does not claim it
+    session.remarks += tuple(detector_remarks(session.checkpoints, session.env_cfg))
     return film(session, protocol, cfg)

@@ -73,12 +73,14 @@ def main(argv: list[str]) -> int:
 
 def show(session: Session, protocol: Protocol, endless: bool) -> int:
     """Show the policy in one of Isaac Lab's visualizers, in real time, until Ctrl-C or the end; return 0."""
+    from umc.evaluation.checkpoints import detector_remarks
     from umc.evaluation.conditions import set_protocol
     from umc.evaluation.rollout import reset_batch, step_policy
     from umc.evaluation.session import open_session
     from umc.viewer.live import MAX_LAG
 
     set_protocol(session.env_cfg, protocol, session.options.num_envs or 1)
+    session.remarks += tuple(detector_remarks(session.checkpoints, session.env_cfg))
     with open_session(session) as (env, (policy,)):
         print("press Ctrl-C to end", flush=True)
         while True:

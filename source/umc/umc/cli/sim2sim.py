@@ -21,7 +21,7 @@ from umc.evaluation.arguments import (
     scenario,
 )
 from umc.utils.cli import MOST_WORKERS, Parser, check_combinations, check_seed, path, within
-from umc.utils.config import read_overrides
+from umc.utils.config import override_key, read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError, shown
 from umc.utils.io import write_json
@@ -133,6 +133,9 @@ def main(argv: list[str]) -> int:
 def _read_policy(options: argparse.Namespace, overrides: Sequence[str]) -> tuple[Mapping[str, Any], Path]:
     """Replace the name of a policy by the policy; return its description and the folder for its results."""
     if options.task is not None:
+        for token in overrides:
+            if override_key(token).startswith("env.events.faults"):
+                raise UmcError(f"{shown(token)}: the faults here are the protocol's; leave it out")
         source = options.policy  # several descriptions can share a network
         with timed("reading policy and task"), quiet():
             from umc.sim2sim.external_task import read_external_policy

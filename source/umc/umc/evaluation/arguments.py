@@ -123,7 +123,8 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
         section, dot, _ = override_key(token).lstrip("+~").partition(".")
         if not value and section not in (SECTIONS if dot else SELECTORS):
             flags = [word for word in argv[:number] if word.startswith("--")]
-            value = flags[-1:] in (["--labels"], ["--names"])  # such as lr=1e-3 or v2.1=wide
+            # such as lr=1e-3 or v2.1=wide, but no misspelt path such as evn.scene.terrain=flat
+            value = flags[-1:] in (["--labels"], ["--names"]) and override_key(token).count(".") < 2
         return OVERRIDE.match(token) is not None and not value and not os.path.exists(token)
 
     first = [number for number in range(len(argv)) if moves(number)]

@@ -214,6 +214,7 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     if sweep:
         _check_grid(sweep, options.seed, changes)
         protocol = apply_grid(sweep, protocol, session.info.joint_names, options.quick)
+    protocol.check_severities(changes)
     protocol.check_faults(session.info.joint_names)
     return protocol
 

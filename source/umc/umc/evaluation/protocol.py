@@ -170,6 +170,13 @@ class Protocol:
                 checked.append(case)
                 try_faults(joint_names, FaultsCfg(cases=[case]), self.steps, f"protocol {self.name}")
 
+    def check_severities(self, changes: Mapping[str, Any]) -> None:
+        """Raise UmcError for a severity among the user's changes in whose place every setting has its own."""
+        for key in changed(changes, "severity"):
+            if all(key.split(".")[0] in setting.severity for setting in self.settings):
+                fix = "leave it out, or give another --protocol (in a sweep sweep.grid.severity=[...])"
+                raise UmcError(f"protocol.severity.{key}: the settings of protocol {self.name} have their own; {fix}")
+
     def check_gait(self, changes: Mapping[str, Any], reads: Sequence[str] = GAIT_READS) -> None:
         """Raise UmcError for what ``--healthy`` cannot do, or would ignore of the user's changes by dotted path."""
         if self.push:
@@ -207,6 +214,12 @@ class Protocol:
             if not described[name]:
                 del described[name]
         return described
+
+
+def changed(changes: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """Return what a user's changes give to the names of a protocol's section, as a whole or by dotted path."""
+    by_path = {key: value for key, value in changes.items() if key.startswith(f"{section}.")}
+    return {**(changes.get(section) or {}), **{key.removeprefix(f"{section}."): by_path[key] for key in by_path}}
 
 
 def disturbances(noise: bool, push: float) -> dict[str, str]:

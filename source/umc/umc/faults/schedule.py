@@ -118,7 +118,6 @@ class FaultSchedule:
         self.joint_ids = torch.arange(len(self.joint_names), device=self.device)
         """Number of each joint in random draws."""
         ids = check_joints(self.joint_names, cfg.joint_names)
-        able = [self.joint_names[joint] for joint in ids]
         groups = check_groups(self.joint_names, ids, cfg.joint_groups)
         if groups is not None:  # joints of no group cannot fail
             ids = sorted({joint for members in groups.values() for joint in members})
@@ -178,7 +177,7 @@ class FaultSchedule:
                 raise UmcError(f"kind '{kind.name}' has no severity; leave it out of severity")
             if value is None:
                 raise UmcError(f"kind '{kind.name}' needs a severity {kind.unit}: severity={{'{kind.name}': ...}}")
-            require_matches(kind, value, able)  # also where joints of no group remain without faults
+            require_matches(kind, value, self.joint_names)  # joints that do not fail here may have one, too
             self._severities[kind.name] = Severities(kind, value, self.joint_names, ids, nominal, self.device)
         table = [[kind.name in scenario.kinds for kind in self.kinds] for scenario in self.scenarios]
         self._kinds_of = torch.tensor(table, dtype=torch.bool, device=self.device)

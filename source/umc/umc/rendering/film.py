@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from umc.evaluation.conditions import set_protocol
 from umc.evaluation.labels import labels_of
 from umc.evaluation.metrics import Step
-from umc.evaluation.protocol import Protocol, ScenarioId
+from umc.evaluation.protocol import Protocol, ScenarioId, changed
 from umc.evaluation.rollout import reset_batch, step_policy
 from umc.evaluation.session import Session, open_session
 from umc.evaluation.study import faulty_joints
 from umc.faults import find_kind, is_scenario
 from umc.faults.kinds import ImuKind
 from umc.rendering.colors import color_of, rgb
-from umc.rendering.film_cfg import FILM_SUFFIXES, FilmCfg, film_files
+from umc.rendering.film_cfg import FILM_SUFFIXES, QUICK, FilmCfg, film_files
 from umc.rendering.layout import Color, Heading, Moment, Take, compose, storyboard
 from umc.rendering.writers import MAX_GIF_BYTES, Frame, write_gif, write_mp4, write_png
 from umc.rl.pretrained import results_folder
@@ -78,10 +78,12 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
 
 
 def film_name(task: str, protocol: Protocol, cfg: FilmCfg) -> str:
-    """Return a name for a film's files; it ends in a fingerprint of the protocol if that or the joints are chosen."""
+    """Return a name for a film's files, with a fingerprint of the protocol if that, joints, onset or length are chosen."""
     scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
     name = f"{task}_{scenario}_seed{protocol.seed}"
-    chosen = cfg.file is not None or cfg.changes or cfg.joints
+    length = (cfg.onset, cfg.steps)
+    usual = any(length == (one.onset, one.steps) for one in (FilmCfg(), QUICK))
+    chosen = cfg.file is not None or cfg.changes or cfg.joints or not usual
     return f"{name}_{fingerprint(protocol.describe())[:8]}" if chosen else name
 
 
@@ -94,9 +96,9 @@ def robot_title(session: Session) -> str:
 def scenario_title(scenario: ScenarioId, kinds: Sequence[str], changes: Mapping[str, Any] | None = None) -> str:
     """Return a scenario in words, with the severities among the changes of its protocol."""
     words = ", ".join(KIND_WORDS.get(kind, kind.replace("_", " ")) for kind in kinds) or "healthy"
-    severities = {key: value for key, value in (changes or {}).items() if key.startswith("severity.")}
-    if severities:
-        words += f" ({', '.join(f'{key.removeprefix("severity.")} {value}' for key, value in severities.items())})"
+    given = changed(changes or {}, "severity")
+    if severities := [f"{key} {value}" for key, value in given.items() if key.split(".")[0] in kinds]:
+        words += f" ({', '.join(severities)})"
     if isinstance(scenario, int):
         return f"scenario {scenario}: {words}"
     return words if is_scenario(scenario) else f"{scenario.replace('_', ' ')}: {words}"

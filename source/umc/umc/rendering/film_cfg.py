@@ -104,18 +104,17 @@ class FilmCfg:
 
     def check(self, protocol: Protocol, joint_names: Sequence[str]) -> None:
         """Raise UmcError for faults that the robot cannot have, or for changes that have no effect on this film."""
+        from umc.evaluation.protocol import changed
+
         protocol.check_faults(joint_names)
         kinds = protocol.scenario(self.scenario).kinds
-        for key in self.changes:
-            section, name, *_ = [*key.split("."), ""]
-            if section not in ("severity", "conditions") or not name:
-                continue
-            if name not in (kinds if section == "severity" else (str(self.scenario),)):
-                fix = f"give --scenario {name}, or leave it out"
-                raise UmcError(f"protocol.{key}: nothing fails so in scenario {self.scenario}; {fix}")
-            if section == "severity" and name in protocol.settings[0].severity:
-                fix = "leave it out, or give another --protocol"
-                raise UmcError(f"protocol.{key}: the settings of protocol {protocol.name} have their own; {fix}")
+        for section, read in (("severity", kinds), ("conditions", (str(self.scenario),))):
+            names = {key: key.split(".")[0] for key in changed(self.changes, section)}
+            idle = [key for key in names if names[key] not in read]
+            if idle and (section not in self.changes or len(idle) == len(names)):
+                fix = f"give --scenario {names[idle[0]]}, or leave it out"
+                raise UmcError(f"protocol.{section}.{idle[0]}: nothing fails so in scenario {self.scenario}; {fix}")
+        protocol.check_severities(self.changes)
 
 
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))

@@ -64,6 +64,7 @@ def is_live(options: argparse.Namespace) -> bool:
 
 def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -> int:
     """Serve the page until Ctrl-C or for ``--steps`` env steps, and return 0."""
+    from umc.evaluation.checkpoints import detector_remarks
     from umc.evaluation.conditions import on_tracks
     from umc.tasks.registry import task_id
     from umc.utils.console import quiet, timed
@@ -85,6 +86,7 @@ def play_live(options: argparse.Namespace, overrides: list[str], cfg: FilmCfg) -
         cfg = replace(cfg, steps=LIVE_STEPS)
     protocol = live_protocol(cfg, robot, options.seed, session.info.joint_names if session.checkpoints else None)
     _configure(session, protocol)
+    session.remarks += tuple(detector_remarks(session.checkpoints, session.env_cfg))
     with open_session(session) as (env, policies):
         episodes = Episodes(protocol, env.num_envs, cfg.scenario)
         _play(env, policies[0] if policies else None, episodes, session, endless)
