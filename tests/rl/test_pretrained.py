@@ -190,6 +190,8 @@ def test_stage_2_of_a_fresh_clone_starts_from_the_pretrained_stage_1(package, tm
     remarks = [one for one in planned(*argv, *changes).remarks if "its weights may not fit" in one]
     assert len(remarks) == 1
     assert "this run has agent.actor.activation=relu:" in remarks[0]
+    flagless = planned(*argv, 'agent.obs_groups.actor=["policy"]').remarks  # which is folded in
+    assert not any("its weights may not fit" in remark for remark in flagless)
     assert planned(*argv, "--checkpoint", "pretrained").start_from == chosen.start_from
     assert planned(*argv[:3], "mlp_mask_100", *argv[4:]).start_from == chosen.start_from
     assert needs_stage1(parse([*argv, "--no_pretrained"]))

@@ -224,6 +224,9 @@ def test_of_another_recipe_only_the_stage_that_is_used_has_to_be_as_it_was_train
     written(tmp_path, "other", stages={**TINY["stages"], 1: [{"iterations": 2}, {"iterations": 4}]})
     with pytest.raises(UmcError, match=r"Stage 1 of another recipe .*: recipe other has changed since its phase 2"):
         run_recipe([*argv, "--restart"])
+    RecipeRun(read_recipe(other), Path("logs"), "").folder.joinpath("state.json").write_text("{")
+    with pytest.raises(UmcError, match=r"Stage 1 of another recipe \(.*other.yaml .*--restart\): .*state.json"):
+        run_recipe([*argv, "--restart"])
 
 
 @pytest.mark.parametrize("is_done", [False, True])

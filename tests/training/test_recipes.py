@@ -104,6 +104,7 @@ def test_a_mistake_is_named_before_anything_is_trained(tmp_path, monkeypatch, ch
 
 SEES, KEEPS = "agent.critic_sees_faults=true", "agent.stage1_transfer.reset_optimizer=false"
 READS = 'agent.obs_groups.critic=["critic","fault_flag"]'
+FLAGLESS = 'agent.obs_groups.actor=["policy"]'
 SMALL, MLP = "agent.actor.hidden_dims=[64,64]", "agent.mlp_critic=true"
 
 
@@ -126,6 +127,12 @@ SMALL, MLP = "agent.actor.hidden_dims=[64,64]", "agent.mlp_critic=true"
         ("mlp", [READS], [READS, SEES], "Stage 1 reads fault_flag, .* leave it out"),
         ("mlp", [READS, SEES], [READS, SEES], None),
         ("mlp", [], ['agent.obs_groups.actor=["policy","joint_mask"]'], None),
+        ("mlp", [FLAGLESS], [FLAGLESS], None),
+        ("mlp", [FLAGLESS], [], "keeps its agent.obs_groups.actor"),
+        ("mlp", [], [FLAGLESS, KEEPS], "an actor without the fault flag of its Stage 1 needs a new optimizer"),
+        ("mlp", [FLAGLESS], [FLAGLESS, KEEPS], None),
+        ("mlp", [], ['agent.obs_groups.actor=["policy","joint_mask","fault_flag","critic"]'], "agent.obs_groups.actor"),
+        ("mlp", [], ["agent.actor.distribution_cfg.std_type=log"], "keeps its agent.actor.distribution_cfg.std_type"),
         ("mlp", [], ["agent.actor.distribution_cfg.init_std=0.2", "agent.actor.mask_value=1.0"], None),
     ],
 )
@@ -416,3 +423,10 @@ def test_an_unknown_recipe_says_which_was_meant_and_how_to_list_them():
     for family in ("cpu", "gpu", "paper"):
         with pytest.raises(UmcError, match=f"{family} holds the recipes of all robots"):
             read_recipe(family)
+
+
+def test_a_later_phase_of_stage_2_keeps_the_flag(tmp_path):
+    later = {"iterations": 1, "from": "before", "overrides": [FLAGLESS]}
+    recipe = read_recipe(written(tmp_path, agent="mlp", stages={1: [{"iterations": 1}], 2: [{"iterations": 1}, later]}))
+    with pytest.raises(UmcError, match=r"Stage 2, 2: .*keeps its agent.obs_groups.actor"):
+        check_recipe(recipe)

@@ -136,6 +136,10 @@ def test_every_seed_imitates_a_teacher_without_a_stage_1(tmp_path):
     check_trainings([alone])
     with pytest.raises(UmcError, match="was trained without faults"):
         check_trainings(trainings("seeds", "sweep.seeds=[1]", "--teacher", walks))
+    with pytest.raises(UmcError, match=r"env\.actions\.joint_pos\.scale=0\.4"):
+        check_trainings(
+            trainings("seeds", "sweep.seeds=[1]", "--teacher", tolerates, "env.actions.joint_pos.scale=0.4")
+        )
 
 
 def test_overrides_are_combined_and_reach_stage_1_where_they_hold():

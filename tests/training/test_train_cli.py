@@ -242,7 +242,8 @@ def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch, 
     plans = []
     monkeypatch.setattr(train, "run_umc", run_umc)
     monkeypatch.setattr(train, "_run_plan", lambda plan, _: plans.append(plan) or Path("model_1.pt"))
-    assert main(["train", *STAGE2, "--resume", "--num_envs", "4", iterations, "env.events.faults.params.seed=3"]) == 0
+    argv = ["--resume", "--run_name", "mine", "--num_envs", "4", iterations, "env.events.faults.params.seed=3"]
+    assert main(["train", *STAGE2, *argv]) == 0
     ((*_, resume, flag, start),) = calls
     assert (resume, flag, start) == ("--resume", "--checkpoint", str(path))
     stage1 = parse(calls[0])
@@ -251,6 +252,14 @@ def test_an_unfinished_stage_1_is_resumed_before_stage_2(tmp_path, monkeypatch, 
     (plan,) = plans
     assert plan.agent_cfg.max_iterations == 77
     assert (plan.resume, plan.start_from, plan.physics) == (False, RUNS / "run/model_9.pt", "ovphysx")
+    assert plan.folder.name.endswith("_mine")
+
+
+@pytest.mark.usefixtures("no_pretrained_policy")
+def test_a_curriculum_that_stage_2_refuses_is_refused_before_stage_1_is_trained(monkeypatch, refused):
+    monkeypatch.setattr(train, "run_umc", lambda *_: pytest.fail("Stage 1 was trained"))
+    tokens = ["env.events.faults.params.replay=x", "agent.severity_iterations=5"]
+    assert "which no curriculum changes" in refused(*STAGE2, *tokens)
 
 
 @pytest.mark.parametrize("given", ["env.scene.num_envs=5", "agent.max_iterations=6", "agent.seed=7"])

@@ -78,7 +78,7 @@ def film(session: Session, protocol: Protocol, cfg: FilmCfg) -> int:
 
 
 def film_name(task: str, protocol: Protocol, cfg: FilmCfg) -> str:
-    """Return a name for a film's files, with a fingerprint of the protocol if that, joints, onset or length are chosen."""
+    """Return a name for a film's files: a fingerprint tells protocols, joints, onsets and lengths apart."""
     scenario = f"scenario{cfg.scenario}" if isinstance(cfg.scenario, int) else cfg.scenario
     name = f"{task}_{scenario}_seed{protocol.seed}"
     length = (cfg.onset, cfg.steps)

@@ -330,7 +330,9 @@ def network_differences(checkpoint: Path, info: CheckpointInfo, overrides: Seque
     if not own and (checkpoint.parent / RUN_FILE).is_file():  # earlier files do not hold them
         own = network_overrides(read_record(checkpoint.parent)["overrides"])
     tokens = {*own} ^ {*network_overrides([*overrides])}
-    return sorted(token for token in tokens if not token.startswith(MAY_CHANGE))
+    # loading the weights of a Stage 1 leaves out groups, or refuses them
+    may_change = (*MAY_CHANGE, "agent.obs_groups.actor") if info.stage == 1 else MAY_CHANGE
+    return sorted(token for token in tokens if not token.startswith(may_change))
 
 
 def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:

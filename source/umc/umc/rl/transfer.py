@@ -196,6 +196,17 @@ def check_widening(cfg: Mapping[str, Any]) -> None:
         )
 
 
+def reads_flag(cfg: Mapping[str, Any]) -> bool:
+    """Return whether an agent's actor reads the fault flag."""
+    return cfg["actor"].get("flag_group") in cfg["obs_groups"]["actor"]
+
+
+def check_flagless(cfg: Mapping[str, Any]) -> None:
+    """Raise UmcError if an agent's actor cannot leave out the flag that its Stage 1 reads."""
+    if not cfg["stage1_transfer"]["reset_optimizer"]:
+        raise UmcError(f"an actor without the fault flag of its Stage 1 {NEW_OPTIMIZER}")
+
+
 def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
     """Fold the flag of a Stage 1 actor into the bias if the runner's actor reads none."""
     from umc.faults import FAULT_FLAG_WIDTH
@@ -206,8 +217,7 @@ def _leave_out_flag(runner: TrainingRunner, actor: dict[str, Any]) -> None:
     weight = actor.get(f"core.{core.flag_layer}.weight")
     own: torch.nn.Linear = core.get_submodule(core.flag_layer)
     if weight is not None and weight.shape[1] == own.in_features + FAULT_FLAG_WIDTH:
-        if not runner.cfg["stage1_transfer"]["reset_optimizer"]:
-            raise UmcError(f"an actor without the fault flag of its Stage 1 {NEW_OPTIMIZER}")
+        check_flagless(runner.cfg)
         _fold_layer(actor, f"core.{core.flag_layer}")
 
 

@@ -66,7 +66,6 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
         {"resume", "run_dir", "checkpoint"},
         "--resume continues in the folder of its checkpoint; leave out --run_dir or --checkpoint",
     ),
-    ({"resume", "run_name"}, "--resume continues in the folder of its checkpoint; leave out --run_name"),
     ({PRETRAINED, "resume"}, f"{FROM_PRETRAINED} --resume"),
     ({PRETRAINED, "no_pretrained"}, f"{FROM_PRETRAINED} --no_pretrained"),
     ({"quick", "resume"}, FROM_SCRATCH),

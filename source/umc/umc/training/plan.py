@@ -319,6 +319,8 @@ def _resumed_run(request: TrainRequest, device: str) -> Plan:
         agent_cfg.seed = record.fields["seed"]
     set_sizes(request, env_cfg, agent_cfg, {name: record.fields[name] for name in REMEMBERED}, typed)
     remarks = [f"resuming {path}", *_continue_ledger(env_cfg)]
+    if request.options.run_name or any(override_key(token) == "agent.run_name" for token in typed):
+        remarks.append("its folder keeps its name: --run_name has no effect")
     if record.fields.get("device", device) != device:
         remarks.append(f"it ran on {record.fields['device']} so far (--device)")
     if fixed := fixed_keys(typed, record.fields["overrides"]):

@@ -174,7 +174,7 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
             else:
                 check_cfgs(env_cfg, agent_cfg)
             if cfg_before is not None and phase.source is None:
-                _check_weights(agent_cfg, cfg_before, phase)
+                _check_weights(agent_cfg, cfg_before, phase, recipe.phases[number - 1].stage)
             cfg_before = agent_cfg
             before = recipe.phases[number - 1].overrides if phase.resumes else phase.overrides
             steps = [token for token in phase.overrides if token.startswith(ROLLOUT) and token not in before]
@@ -189,11 +189,11 @@ def check_recipe(recipe: Recipe, left: Collection[int] | None = None) -> None:
             raise UmcError(f"recipe {recipe.name}: {phase.title}: {error}") from error
 
 
-def _check_weights(agent_cfg: Any, before: Any, phase: Phase) -> None:
-    """Raise UmcError for a phase whose networks cannot take the weights of the phase before it."""
+def _check_weights(agent_cfg: Any, before: Any, phase: Phase, stage: int) -> None:
+    """Raise UmcError for a phase whose networks cannot take the weights of the phase before it, of ``stage``."""
     from isaaclab.utils import to_dict
 
-    from umc.rl.transfer import check_widening  # imports torch
+    from umc.rl.transfer import check_flagless, check_widening, reads_flag  # imports torch
 
     if before.mlp_critic and MLP_CRITIC_KEY not in map(override_key, phase.overrides):
         agent_cfg.mlp_critic = True  # as its plan does
@@ -203,16 +203,24 @@ def _check_weights(agent_cfg: Any, before: Any, phase: Phase) -> None:
     differing = [key for key in old | new if old.get(key) != new.get(key)]
     if before.critic_sees_faults and not agent_cfg.critic_sees_faults:
         differing.append("agent.critic_sees_faults")
+    flagged, was_flagged = reads_flag(to_dict(agent_cfg)), reads_flag(to_dict(before))
+    if flagged != was_flagged and (flagged or stage != 1):
+        differing.append("agent.obs_groups.actor")
     if differing:
         raise UmcError(f"it loads the weights of the phase before it and keeps its {differing[0]}; give both the same")
     if agent_cfg.critic_sees_faults and not before.critic_sees_faults:
         check_widening(to_dict(agent_cfg))
+    if was_flagged and not flagged:
+        check_flagless(to_dict(agent_cfg))
 
 
 def _networks(agent: dict[str, Any]) -> dict[str, Any]:
-    """Return by override key what decides whether weights fit; an actor may leave out the fault flag."""
+    """Return by override key what decides whether weights fit, but for the fault flag of the actor."""
     groups = [name for name in agent["obs_groups"]["critic"] if name != LIVE_GROUP]
+    actor, own = agent["actor"], agent["obs_groups"]["actor"]
+    noise = actor.get("distribution_cfg") or {}
     return {
+        **{f"agent.actor.distribution_cfg.{name}": noise.get(name) for name in ("class_name", "std_type")},
         MLP_CRITIC_KEY: agent["critic"].get("class_name"),
         **{
             f"agent.{reader}.{field}": value
@@ -220,6 +228,7 @@ def _networks(agent: dict[str, Any]) -> dict[str, Any]:
             for field, value in agent[reader].items()
             if field not in ("class_name", "distribution_cfg", "mask_value")
         },
+        "agent.obs_groups.actor": [one for one in own if one not in (actor.get("mask_group"), actor.get("flag_group"))],
         "agent.obs_groups.critic": groups,
     }
 
@@ -400,17 +409,18 @@ class RecipeRun:
         return phase.teacher
 
     def _from_recipe(self, name: str, stage: int) -> Path | str:
-        other = RecipeRun(read_recipe(name, self.recipe.seed), self.logs, "")
+        recipe = read_recipe(name, self.recipe.seed)
         command = ["--recipe", name, *as_flags(logs=self.logs, seed=self.recipe.seed)]
-        numbers = [number for number, one in enumerate(other.recipe.phases) if one.stage == stage]
+        numbers = [number for number, one in enumerate(recipe.phases) if one.stage == stage]
         if not numbers:
-            raise UmcError(f"recipe {other.recipe.name} has no Stage {stage}; give another stage")
-        if not self.shows:
-            try:
+            raise UmcError(f"recipe {recipe.name} has no Stage {stage}; give another stage")
+        try:
+            other = RecipeRun(recipe, self.logs, "")
+            if not self.shows:
                 other._check_done(numbers[-1] + 1)
-            except UmcError as error:
-                again = command_line("train", [*command, "--restart"])
-                raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
+        except UmcError as error:
+            again = command_line("train", [*command, "--restart"])
+            raise UmcError(f"this phase needs Stage {stage} of another recipe ({again}): {error}") from error
         if not all(other._done(number) for number in numbers):
             if self.shows:
                 return f"<Stage {stage} of recipe {other.recipe.name}>"

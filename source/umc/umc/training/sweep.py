@@ -188,7 +188,15 @@ def check_trainings(trainings: Sequence[Training]) -> None:
     """Raise UmcError for flags and overrides that would end a training at its start, hours later perhaps."""
     from umc.tasks.task_cfg import pick_device
     from umc.training.curriculum import add_curriculum
-    from umc.training.plan import add_launcher_options, add_teacher, check_cfgs, check_run, new_cfgs, require_usable
+    from umc.training.plan import (
+        add_launcher_options,
+        add_teacher,
+        check_cfgs,
+        check_run,
+        new_cfgs,
+        require_same_interface,
+        require_usable,
+    )
 
     options = trainings[0].options
     device = pick_device(options.device if options.ray is None else None)
@@ -204,6 +212,8 @@ def check_trainings(trainings: Sequence[Training]) -> None:
         add_launcher_options(request, argv)
         request.options.trust = training.options.trust  # flags() has it for the trainings, whose teacher is read here
         add_teacher(request)
+        if request.teacher is not None:
+            require_same_interface(request.teacher, request.all_overrides)
         training.options.trust = True  # asked once
         if any(override_key(token) == SIZE_KEYS["seed"] for token in request.overrides):
             raise UmcError(f"{SIZE_KEYS['seed']} does not go with --sweep: {UNSUPPORTED_FLAGS['--seed']}")

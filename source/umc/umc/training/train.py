@@ -120,6 +120,7 @@ def train(argv: list[str]) -> int:
 def train_stage1(request: TrainRequest, unfinished: Path | None = None) -> None:
     """Train Stage 1, or the rest of an ``unfinished`` one; raise UmcError if Stage 2 could not start after it."""
     from umc.tasks.task_cfg import check_launch, pick_device
+    from umc.training.curriculum import add_curriculum
     from umc.training.plan import check_cfgs, new_cfgs
 
     run_on_all_ranks(lambda: check_stage1_possible(ranks_from_env()))
@@ -127,6 +128,7 @@ def train_stage1(request: TrainRequest, unfinished: Path | None = None) -> None:
         env_cfg, agent_cfg, _ = new_cfgs(request, pick_device(request.options.device))
         check_cfgs(env_cfg, agent_cfg)
         check_launch(env_cfg, request.options)
+        add_curriculum(env_cfg, agent_cfg, request.spec)
     if unfinished is None:
         missing = f"no Stage 1 checkpoint of agent {request.stage1_agent} for {request.robot}"
         print(f"{missing}: training {stage1_task(request.task)} first", flush=True)

@@ -203,7 +203,7 @@ type Running = LocalProcess | RayTask
 @contextlib.contextmanager
 def ray_executor(count: int, address: str | None = None, device: str | None = None) -> Iterator[RayExecutor]:
     """Connect to a Ray cluster for ``count`` jobs at once; without an address, start one on this machine."""
-    if device is not None and device.startswith("cuda:"):
+    if device not in (None, "cpu", "cuda"):
         raise UmcError(f"--ray gives each process a GPU of its own; give --device cuda or cpu instead of {device}")
     if importlib.util.find_spec("ray") is None:
         raise UmcError("--ray needs Ray, which is not installed; pip install 'ray>=2.50,<2.53', or leave --ray out")
