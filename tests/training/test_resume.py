@@ -90,6 +90,10 @@ def test_resume_keeps_the_settings_that_the_run_started_with(tmp_path):
     assert (chosen.physics, chosen.agent_cfg.algorithm.gamma) == ("ovphysx", 0.9)
     assert chosen.record.fields["parent"] == {"path": "p"}
     assert "it ran on cuda:0 so far (--device)" in chosen.remarks
+    assert not any("--run_name" in remark for remark in chosen.remarks)
+    for token in ("--run_name=late", "agent.run_name=late"):
+        named = planned(*A1, "--resume", token)
+        assert (named.folder, "its folder keeps its name: --run_name has no effect" in named.remarks) == (folder, True)
     runner = dummy.build(tmp_path / "new")
     train.load_start(chosen, runner)
     assert runner.current_learning_iteration == 31
