@@ -233,3 +233,11 @@ def test_trainings_of_two_groups_are_no_pairs():
     found = both.difference("a", "b", "failed")
     assert found.value == 0.0
     assert found.low < 0.0 < found.high
+
+
+def test_the_same_trainings_with_another_detector_are_pairs():
+    study = made_up_study(members=30, policies=[("a", 1.0)], train_seeds=3)
+    known = tuple(replace(one, about={"sha256": f"{number}"}) for number, one in enumerate(study.policies))
+    again = tuple(replace(one, label=f"{one.label} again", group="b") for one in known)
+    found = Estimates(replace(study, policies=(*known, *again)), resamples=400).difference("a", "b", "failed")
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)

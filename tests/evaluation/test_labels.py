@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels distinguish policies with few words; training seeds of one recipe share a group."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,6 +81,26 @@ def test_groups_are_recipes():
 def test_another_recipe_has_other_overrides_but_not_of_size_seed_view_or_ledger(overrides, extra):
     plain, other = checkpoint(FIRST, env_overrides=[]), checkpoint(SECOND, seed=2, **overrides)
     assert groups_of([plain, other]) == ["transformer", f"transformer{extra}"]
+
+
+def test_another_recipe_learned_with_other_settings_on_another_engine_or_ground(tmp_path):
+    def trained(seed, *overrides, record=True, **changes):
+        path = tmp_path / f"2026-01-01_00-00-0{len(list(tmp_path.iterdir()))}" / "model_9.pt"
+        path.parent.mkdir()
+        if record:
+            (path.parent / "run.json").write_text(
+                json.dumps({"task": "T", "agent": "a", "seed": seed, "overrides": list(overrides)})
+            )
+        return path, checkpoint(FIRST, agent="mlp", seed=seed, **changes)[1]
+
+    settings = [("agent.mirror=true", f"agent.max_iterations={seed}", f"agent.seed={seed}") for seed in (1, 2)]
+    settings += [("agent.mirror=false",)] * 2
+    policies = [trained(seed, *settings[number]) for number, seed in enumerate((1, 2, 1, 2))]
+    assert groups_of(policies) == ["mlp agent.mirror=true"] * 2 + ["mlp agent.mirror=false"] * 2
+    # without a record nothing is known of how it learned
+    assert groups_of([*policies[:2], trained(3, record=False)]) == ["mlp"] * 3
+    engines = [trained(seed, physics=name) for seed, name in enumerate(("ovphysx", "ovphysx", "newton_mjwarp"))]
+    assert groups_of(engines) == ["mlp physics=ovphysx"] * 2 + ["mlp physics=newton_mjwarp"]
 
 
 def test_overrides_that_all_policies_share_name_no_group():

@@ -5,6 +5,7 @@
 import copy
 import math
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -19,6 +20,7 @@ from isaaclab.utils.modifiers import ModifierCfg
 from isaaclab.utils.noise import NoiseModelWithAdditiveBiasCfg, UniformNoiseCfg
 from isaaclab_physx.sim.schemas import PhysxArticulationCfg
 from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
+from isaaclab_tasks.core.lift.config.franka.franka_env_cfg import FrankaLiftEnvCfg
 from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatEnvCfg
 from isaaclab_tasks.utils import preset, resolve_presets, resolve_task_config
 from umc import mdp
@@ -522,3 +524,15 @@ def test_unknown_groups_of_the_imu_are_refused():
     ):
         with pytest.raises(UmcError, match=words):
             mdp.add_imu_sensors(cfg, groups=groups)
+
+
+def test_joint_sensors_in_another_group_that_no_fault_reaches_are_named():
+    cfg = FrankaLiftEnvCfg()  # its positions are in the group proprio
+    with pytest.warns(RuntimeWarning, match="no fault reaches the joint sensors in proprio, and none is in policy; "):
+        mdp.add_faults(cfg, scenario="dead")
+    assert cfg.observations.proprio.joint_pos.func is not mdp.joint_sensor
+    cfg = FrankaLiftEnvCfg()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mdp.add_faults(cfg, scenario="dead", groups=("policy", "proprio"))
+    assert cfg.observations.proprio.joint_pos.func is mdp.joint_sensor

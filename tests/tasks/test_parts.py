@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Evaluations of tasks that UMC does not have: what they find in a cfg, what they add, and that faults arrive."""
 
+import argparse
 import copy
 from dataclasses import replace
 
 import pytest
 import torch
+from isaaclab.managers import EventTermCfg
 from isaaclab_tasks.contrib.velocity.config.a1.flat_env_cfg import UnitreeA1FlatEnvCfg
 from isaaclab_tasks.contrib.velocity.config.spot.flat_env_cfg import SpotFlatEnvCfg
 from isaaclab_tasks.core.velocity.config.g1.flat_env_cfg import G1FlatEnvCfg
@@ -16,10 +18,11 @@ from umc import mdp
 from umc.evaluation.protocol import protocol_for
 from umc.robots.spawn import DATA
 from umc.tasks import parts
+from umc.tasks.base import physics_presets
 from umc.tasks.bodies import check_robot
 from umc.tasks.parts import TaskPartsCfg, feet_of, feet_of_rewards, parts_of, prepare_task, required_feet
 from umc.tasks.registry import checked_task_of_any_package
-from umc.tasks.task_cfg import offers_engine, resolve_cfgs
+from umc.tasks.task_cfg import check_launch, offers_engine, resolve_cfgs
 from umc.utils.errors import UmcError
 
 CALVES = ["FL_calf", "FR_calf", "RL_calf", "RR_calf"]
@@ -59,6 +62,25 @@ def test_a_stock_task_gets_what_it_lacks_and_says_so(task):
         "base_ang_vel, projected_gravity; none reach base_lin_vel, velocity_commands",
         f"feet: {', '.join(CALVES)}",
     ]
+
+
+def test_events_of_a_task_that_an_evaluation_leaves_out_or_repeats_are_named():
+    cfg = resolve_presets(UnitreeGo2FlatEnvCfg(), ["ovphysx"])
+    cfg.events.gait_clock = EventTermCfg(func=lambda *_: None, mode="interval", interval_range_s=(1.0, 1.0))
+    cfg.events.heavier = EventTermCfg(func=lambda *_: None, mode="startup")
+    assert prepare_task("Stock", cfg, {}, offline=True)[-2:] == [
+        "left out, as pushes are: the interval events gait_clock",
+        "run anew for each policy and batch, so that they must not add up: startup events heavier",
+    ]
+
+
+def test_a_task_that_names_no_engine_is_told_how_to_offer_both():
+    cfg = resolve_presets(UnitreeGo2FlatEnvCfg(), ["ovphysx"])
+    cfg.sim.physics = None
+    with pytest.raises(UmcError, match=r"not installed; set sim.physics = umc\.tasks\.base\.physics_"):
+        check_launch(cfg, argparse.Namespace(visualizer=None))
+    cfg.sim.physics = physics_presets(njmax=200, nconmax=40)
+    check_launch(resolve_presets(cfg, ["ovphysx"]), argparse.Namespace(visualizer=None))
 
 
 def test_a_task_of_umc_stays_as_it_is():

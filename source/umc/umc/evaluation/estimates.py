@@ -169,17 +169,22 @@ class Estimates:
     def difference(self, first: str, second: str, metric: str, scenario: int | None = None) -> Difference | None:
         """Return by how much a group's figure exceeds another's, over the same robots."""
         column, place = self._index[metric], -1 if scenario is None else scenario
-        figures, replicates = [], []
-        for number, name in enumerate((first, second)):
-            members = self.groups[name]
-            figures.append(float(mean_of_known(self._values[members, place, column])))
-            # other seeds are drawn for the second group than for the first: trainings are not paired
-            replicates.append(over_seeds(self._replicates[members, place, column], self.seed + number))
+        groups = [self.groups[first], self.groups[second]]
+        figures = [float(mean_of_known(self._values[members, place, column])) for members in groups]
         if not np.isfinite(figures).all():
             return None
-        found = difference(figures[0], figures[1], replicates[1] - replicates[0], self.num_robots)
-        few = self._few(self.groups[first] + self.groups[second], place, column)
+        one, other = (self._replicates[members, place, column] for members in groups)
+        if self._files(groups[0]) == self._files(groups[1]):  # such as one policy with two detectors
+            replicates = over_seeds(other - one, self.seed)
+        else:  # other seeds are drawn for the second group than for the first: trainings are not paired
+            replicates = over_seeds(other, self.seed + 1) - over_seeds(one, self.seed)
+        found = difference(figures[0], figures[1], replicates, self.num_robots)
+        few = self._few(groups[0] + groups[1], place, column)
         return replace(found, low=math.nan, high=math.nan, p=math.nan) if few else found
+
+    def _files(self, members: Sequence[int]) -> list[str | int]:
+        """Return what tells the files of some policies apart."""
+        return [self.study.policies[number].about.get("sha256", number) for number in members]
 
     def _few(self, members: Sequence[int], place: int, column: int) -> bool:
         """Return whether a figure of one of some policies that have it has too few robots for a bootstrap."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from umc.rl.checkpoint import CheckpointInfo
+from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, recorded_overrides, trained_engine, trained_terrain
 from umc.utils.errors import UmcError
 from umc.utils.naming import ENTRY_POINT, LIBRARIES
 
@@ -19,7 +19,10 @@ _TIME = re.compile(r"^\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_?")
 _SEED = re.compile(r"[_-]?seed[_-]?\d+")
 """Part of a run's name that differs between seeds."""
 
-_SAME_RECIPE = re.compile(r"env\.(scene\.num_envs|events\.\w+\.params\.(ledger|seed)|seed|viewer\.[\w.]+)=")
+_SAME_RECIPE = re.compile(
+    r"env\.(scene\.num_envs|events\.\w+\.params\.(ledger|seed)|seed|viewer\.[\w.]+)="
+    r"|agent\.(seed|device|max_iterations|save_interval|run_name|experiment_name|logger|\w+_project)="
+)
 """Overrides that make no other recipe."""
 
 
@@ -58,12 +61,16 @@ def own_labels(labels: Sequence[str], count: int) -> list[str]:
 def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     """Return the group of each policy: the same recipe with other training seeds.
 
-    A recipe is agent, library, stage, number of iterations, the name of the run without its seed, and the overrides
-    that not all policies share. Runs that share all that and the seed, too, are no sample over seeds: each is a group
-    of its own.
+    A recipe is agent, library, stage, number of iterations, the name of the run without its seed, and what not all
+    policies share of engine, ground and overrides. Runs that share all that and the seed, too, are no sample over
+    seeds: each is a group of its own.
     """
     recipes, seeds = [], Counter()
-    overrides = [_overrides(info) for _, info in checkpoints]
+    overrides = [_overrides(path, info) for path, info in checkpoints]
+    records = [recorded_overrides(path) for path, _ in checkpoints]
+    if None not in records:  # files without a record do not say how the agent learned
+        for own, record in zip(overrides, records, strict=True):
+            own |= _of_recipe(token for token in record or () if token.startswith("agent."))
     common = set.intersection(*overrides) if overrides else set()
     for (path, info), own in zip(checkpoints, overrides, strict=True):
         agent, library = agent_of(info)
@@ -80,10 +87,16 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     return [names[description] for description in descriptions]
 
 
-def _overrides(info: CheckpointInfo) -> set[str]:
-    """Return the overrides of a policy's training that make its recipe another one."""
+def _overrides(path: Path, info: CheckpointInfo) -> set[str]:
+    """Return engine, ground and the overrides of a policy's training that its file holds."""
     changed = [*info.agent_overrides, *(info.env_overrides or ()), *info.network_overrides]
-    return {override for override in changed if not _SAME_RECIPE.match(override)}
+    conditions = {"physics": trained_engine(path, info), TERRAIN_KEY: trained_terrain(path, info)}
+    return _of_recipe([*changed, *(f"{key}={value}" for key, value in conditions.items() if value)])
+
+
+def _of_recipe(overrides: Iterable[str]) -> set[str]:
+    """Return the overrides that make a recipe another one."""
+    return {override for override in overrides if not _SAME_RECIPE.match(override)}
 
 
 def _distinct(descriptions: Sequence[tuple[str, ...]]) -> list[str]:

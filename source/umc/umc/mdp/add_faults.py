@@ -5,6 +5,7 @@
 import copy
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
 from umc.mdp.imu import add_imu_sensors
-from umc.mdp.observations import entries, fault_class, fault_flag, joint_mask, live_faults
+from umc.mdp.observations import ACTION, QUANTITIES, entries, fault_class, fault_flag, joint_mask, live_faults
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, variants
 from umc.robots.names import RobotNames, robot_names
@@ -240,6 +241,9 @@ def _sensor_edits(
                 names = ", ".join(name for name, cfg in present.items() if cfg is not None)
                 raise UmcError(f"the task has no observation group '{group}'; it has {names}")
             edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
+    if not sensors.selections and (others := _groups_with_joints(all_groups, groups)):
+        text = f"no fault reaches the joint sensors in {', '.join(others)}, and none is in {', '.join(groups)}; "
+        warnings.warn(f"{text}list by groups= what the actor reads", RuntimeWarning, stacklevel=3)
     mask = JointMaskCfg()
     selections = list(sensors.selections.values())
     if len(selections) == 1 and selections[0] is not None:
@@ -247,6 +251,18 @@ def _sensor_edits(
     for present in all_groups:
         edits += [(present, MASK_GROUP, copy.deepcopy(mask)), (present, FLAG_GROUP, FaultFlagCfg())]
     return edits
+
+
+def _groups_with_joints(observations: Sequence[Mapping[str, Any]], without: Sequence[str]) -> list[str]:
+    """Return the groups, without some, that have positions or velocities of joints."""
+    found: dict[str, None] = {}
+    for present in observations:
+        for name in present:
+            for holder, key in variants(present, name) if name not in without and present[name] is not None else ():
+                functions = [getattr(term, "func", None) for term in entries(holder[key]).values()]
+                if any(QUANTITIES.get(func, ACTION) != ACTION for func in functions if callable(func)):
+                    found[name] = None
+    return list(found)
 
 
 def _refuse_taken(present: Sequence[Mapping[str, Any]], name: str, what: str) -> None:

@@ -335,6 +335,14 @@ def network_differences(checkpoint: Path, info: CheckpointInfo, overrides: Seque
     return sorted(token for token in tokens if not token.startswith(may_change))
 
 
+def recorded_overrides(checkpoint: Path) -> list[str] | None:
+    """Return the overrides of a checkpoint's run by the ``run.json`` or ``models.json`` beside it; None without one."""
+    if (checkpoint.parent / RUN_FILE).is_file():
+        return read_record(checkpoint.parent)["overrides"]
+    entry = read_models(checkpoint.parent).get(checkpoint.stem, {})
+    return entry.get("trained", {}).get("overrides")
+
+
 def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
     if info.env_overrides is None and (checkpoint.parent / RUN_FILE).is_file():
         return env_overrides(read_record(checkpoint.parent)["overrides"])

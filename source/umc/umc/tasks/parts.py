@@ -274,3 +274,12 @@ def _about(env_cfg: Any) -> Iterator[str]:
     terms = [(name, term) for name, term in entries(env_cfg.terminations).items() if hasattr(term, "time_out")]
     if not any(name != own and not term.time_out for name, term in terms):
         yield "falls: the task has no termination by a fall, so that none is counted"
+    own_events: dict[str, list[str]] = {"interval": [], "startup": []}
+    for name, event in entries(env_cfg.events or {}).items():
+        module = str(getattr(getattr(event, "func", None), "__module__", "isaaclab"))
+        if getattr(event, "mode", None) in own_events and not module.startswith(("isaaclab", "umc.")):
+            own_events[event.mode].append(name)
+    if left_out := own_events["interval"]:
+        yield f"left out, as pushes are: the interval events {', '.join(left_out)}"
+    if again := own_events["startup"]:
+        yield f"run anew for each policy and batch, so that they must not add up: startup events {', '.join(again)}"

@@ -323,9 +323,10 @@ def check_launch(env_cfg: Any, options: argparse.Namespace) -> None:
     with one_line_errors():
         _, needs_kit = validate_launch(env_cfg, options)
     if needs_kit and importlib.util.find_spec("isaacsim") is None:
-        raise UmcError(
-            f"{needs_kit[0]} needs Isaac Sim, which is not installed; choose physics=newton_mjwarp or physics=ovphysx"
-        )
+        fix = "choose physics=newton_mjwarp or physics=ovphysx"
+        if env_cfg.sim.physics is None:
+            fix = "set sim.physics = umc.tasks.base.physics_presets(njmax=200, nconmax=40) in the task's cfg"
+        raise UmcError(f"{needs_kit[0]} needs Isaac Sim, which is not installed; {fix}")
     engine = physics_name(env_cfg)
     package, other = ENGINES.get(engine, (None, None))
     if package is not None and importlib.util.find_spec(package) is None:
