@@ -156,8 +156,8 @@ def _check_gains(env_cfg: Any, robot: Any) -> None:
         there = "implicit motors" if name in robot.actuators else f"actuators {', '.join(robot.actuators)}"
         raise UmcError(
             f"{where} reads the gains of explicit actuators {shown(name)}, and the robot has {there}; give it one "
-            f"group {shown(name)} of IdealPDActuatorCfg (values by joint: stiffness={{'.*_hip_joint': 20.0, ...}}), or leave "
-            f"the term out (env.{where}=null)"
+            "group of that name, of IdealPDActuatorCfg (values by joint: stiffness={'.*_hip_joint': 20.0, ...}), or "
+            f"leave the term out (env.{where}=null)"
         )
 
 
