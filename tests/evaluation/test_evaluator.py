@@ -442,6 +442,12 @@ def test_a_protocol_on_flat_ground_has_no_terrain_seeds(session):
         assert (protocol == protocol.without_track()) == (ground == "flat")
 
 
+def test_an_evaluation_at_another_rate_says_how_long_it_lasts(session):
+    faster = prepared("--checkpoint", session.checkpoint, "env.decimation=2")
+    choose_protocol(faster, None, {})
+    assert "s at 100 Hz; protocol.steps=" in faster.remarks[-1]
+
+
 def test_a_film_on_flat_ground_claims_no_track(session, tmp_path, monkeypatch):
     filmed = []
     monkeypatch.setattr("umc.rendering.film.film", lambda _, protocol, cfg: filmed.append(protocol) or 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from umc.evaluation.protocol import protocol_for
+from umc.evaluation.protocol import about_rate, protocol_for
 from umc.evaluation.study import assign_envs, assignment_of, json_values, protocol_of
 from umc.faults import FaultCases, JointLimits, paper_settings
 from umc.robots.a1 import A1_JOINTS
@@ -21,6 +21,20 @@ from umc.utils.config import read_config_file, read_overrides
 from umc.utils.errors import UmcError
 
 JOINTS = {"a1": A1_JOINTS, "go2": GO2_JOINTS, "g1": G1_JOINTS, "h1": H1_JOINTS, "solo8": SOLO8_JOINTS}
+
+
+def test_a_task_of_another_rate_is_told_how_long_the_protocol_lasts_there():
+    for robot in (*JOINTS, "solo12"):
+        assert about_rate(robot, None, {}, 4 * 0.005) == []
+    (line,) = about_rate("solo12", None, {}, 0.01)
+    typed = "protocol.steps=1500 'protocol.settings.onset=[150,200,250]'"
+    assert line == f"750 env steps of protocol any_robot are 7.5 s at 100 Hz; {typed} lasts as long as at 50 Hz"
+    changes = read_overrides(typed.replace("'", "").split(), "protocol")
+    longer = protocol_for("solo12", overrides=changes)
+    assert (longer.steps, [one.onset for one in longer.settings]) == (1500, [150, 200, 250])
+    assert about_rate("solo12", None, changes, 0.01) == []
+    assert "onset" not in about_rate("solo12", None, {"settings.onset": [9, 9, 9]}, 0.01)[0]
+    assert about_rate("solo12", "mine.yaml", {}, 0.01) == []  # made for its robot
 
 
 @pytest.mark.parametrize(("name", "value"), [("noise", True), ("push", 0.5)])

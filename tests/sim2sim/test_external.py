@@ -69,6 +69,14 @@ def test_every_process_gets_the_policy_and_its_task(exported):
     assert cfg.description["start"]["base_height_m"] == 0.6
 
 
+def test_a_task_of_another_package_is_refused_with_what_helps():
+    with pytest.raises(
+        UmcError, match=r"^unknown task my_ext:My-Velocity; .*first add the robot \(docs/howto_robot.md"
+    ) as refused:
+        read_external_policy("policy.onnx", "my_ext:My-Velocity", [], False)
+    assert "add_faults" not in str(refused.value)
+
+
 def test_what_mujoco_does_not_measure_is_refused(exported, tmp_path):
     path = tmp_path / "p.yaml"
     path.write_text(f"file: {exported.onnx}\nobservations: [joint_pos, critic/physics]\n")

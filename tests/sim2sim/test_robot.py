@@ -337,6 +337,18 @@ def test_actuators_of_a_model_do_not_act(tmp_path):
     assert data.qfrc_actuator[6] == 0.0
 
 
+@pytest.mark.parametrize("bits", ["", 'contype="0" conaffinity="1"', 'contype="2" conaffinity="0"', 'condim="1"'])
+def test_geoms_of_any_model_stand_on_the_ground_with_their_own_friction(tmp_path, bits):
+    path = tmp_path / "own.xml"
+    geom = f'<geom type="box" size="0.1 0.1 0.1" friction="0.4" {bits}/>'
+    visual = '<geom type="box" size="0.1 0.1 0.2" contype="0" conaffinity="0"/>'
+    path.write_text(f'<mujoco><worldbody><body pos="0 0 0.09"><freejoint/>{geom}{visual}</body></worldbody></mujoco>')
+    model = load_robot(path, 0.005)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert [(contact.friction[0], contact.dim) for contact in data.contact] == [(0.4, 3)] * 4
+
+
 def test_unknown_robots_and_missing_files_are_refused(tmp_path):
     with pytest.raises(UmcError, match="robot spot is none of a1, g1, go2, h1, solo8; give its model with --mjcf FILE"):
         robot_mjcf("spot")

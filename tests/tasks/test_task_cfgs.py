@@ -7,6 +7,7 @@ import dataclasses
 import gymnasium as gym
 import pytest
 from dummy_robot import ROBOTS
+from isaaclab.actuators import ImplicitActuatorCfg
 from isaaclab.managers import SceneEntityCfg
 from isaaclab.terrains import TerrainImporterCfg
 from isaaclab_tasks.utils import load_cfg_from_registry, resolve_presets
@@ -218,6 +219,23 @@ def test_an_observation_of_what_is_not_in_the_scene_is_refused():
     cfg.observations.policy.joint_pos.params["asset_cfg"] = SceneEntityCfg("ghost")
     with pytest.raises(UmcError, match=r"observations\.policy\.joint_pos\.asset_cfg\.name: the scene has no ghost"):
         check_robot(cfg)
+
+
+def test_observed_gains_of_actuators_that_the_robot_does_not_have_are_refused():
+    cfg = env_cfg("A1", 2)
+    legs = cfg.scene.robot.actuators.pop("legs")
+    cfg.scene.robot.actuators["implicit"] = ImplicitActuatorCfg(joint_names_expr=[".*"], stiffness=20.0, damping=0.5)
+    refused = r"observations\.critic\.physics reads .* actuators {}, and the robot has {}; .*critic\.physics=null"
+    with pytest.raises(UmcError, match=refused.format("legs", "actuators implicit")):
+        check_robot(cfg)
+    cfg.observations.critic.physics.params["actuator"] = "implicit"
+    with pytest.raises(UmcError, match=refused.format("implicit", "implicit motors")):
+        check_robot(cfg)
+    cfg.scene.robot.actuators["own"] = legs
+    cfg.observations.critic.physics.params["actuator"] = "own"
+    check_robot(cfg)
+    cfg.observations.critic.physics = None
+    check_robot(cfg)
 
 
 def test_bodies_that_are_not_set_are_refused_with_those_of_the_robot():

@@ -193,7 +193,7 @@ def _healthy(options: argparse.Namespace, description: Mapping[str, Any], solver
 
 
 def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
-    from umc.evaluation.protocol import protocol_for
+    from umc.evaluation.protocol import about_rate, protocol_for
     from umc.sim2sim.agreement import agreement, find_result, pair_up, require_same_conditions, write_agreement
     from umc.sim2sim.study import protocol_rollout
 
@@ -205,6 +205,8 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     if other is not None:
         require_same_conditions(other[0].protocol, protocol)
     cfg = protocol_rollout(protocol, options.policy, options.episodes or EPISODES, solver)
+    for line in about_rate(options.robot, options.protocol, overrides, description["control"]["policy_dt_s"]):
+        print(line)
     robots = f"{len(protocol.cells)} cells x {len(cfg.env) // len(protocol.cells)} robots"
     print(f"protocol {protocol.name} of {options.robot}: {robots}, {protocol.steps} steps")
     study = _evaluate(cfg, protocol, options)

@@ -18,7 +18,7 @@ from umc.evaluation.evaluator import Evaluator, Part, code_fingerprint, read_sha
 from umc.evaluation.gait import GAIT
 from umc.evaluation.grid import apply_grid, trained_policies
 from umc.evaluation.labels import own_labels
-from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, disturbances, protocol_for
+from umc.evaluation.protocol import DEFAULT_PROTOCOL, Protocol, about_rate, disturbances, protocol_for
 from umc.evaluation.report import gait_report, gait_table, load_table, report_study
 from umc.evaluation.session import AS_EVALUATED, Session, open_session, prepare
 from umc.evaluation.study import STUDY, Study, load_study, protocol_of, save_study
@@ -209,6 +209,9 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     protocol = protocol_for(robot, scenarios, options.radii, options.seed, name, changes)
     if options.quick:
         protocol = protocol.quick()
+    elif not options.healthy:  # which lasts as long at any rate
+        step_dt = session.env_cfg.sim.dt * session.env_cfg.decimation
+        session.remarks += tuple(about_rate(robot, name, changes, step_dt, typed_onsets=sweep is None))
     if not on_tracks(session.env_cfg):
         protocol = protocol.without_track()  # so that the report does not claim it
     if sweep:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal, Self
@@ -13,7 +14,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 from umc.evaluation.arguments import HEALTHY, MOST_STEPS
 from umc.evaluation.metrics import check_radii
 from umc.faults import FaultsCfg, Scenario, find_scenario, try_faults
-from umc.utils.config import FileModel, FolderName, Seed, beside, merged, read_config_file, validated
+from umc.utils.config import FileModel, FolderName, Seed, beside, config_names, merged, read_config_file, validated
 from umc.utils.distributed import LARGEST_SEED
 from umc.utils.errors import UmcError
 
@@ -22,6 +23,9 @@ DEFAULT_PROTOCOL = "umc_paper"
 
 ANY_ROBOT, ANY = "any_robot", "any"
 """Protocol of all others, and entry of a file that stands for every robot without one."""
+
+STEP_DT = 0.02
+"""Env step of the robots that the package's protocols were made for [s]."""
 
 QUICK_ONSET = 10
 """Onset of a quick run [env steps]; far too early for figures, enough to see that everything works."""
@@ -262,6 +266,29 @@ def protocol_for(
         return checked.protocol(file.name, robot, seed)
     except UmcError as error:
         raise UmcError(f"{where}: {error}") from error
+
+
+def about_rate(
+    robot: str, name: str | None, changes: Mapping[str, Any], step_dt: float, typed_onsets: bool = True
+) -> list[str]:
+    """Return a line about how long a protocol of the package is with env steps of ``step_dt`` [s] instead of 20 ms.
+
+    There is none where the user's ``changes`` have the number of steps. It names the onsets only where they can be
+    typed and are not.
+    """
+    own = name is not None and name not in config_names("protocol")
+    if own or "steps" in changes or math.isclose(step_dt, STEP_DT, rel_tol=1e-3):
+        return []
+    protocol, ratio = protocol_for(robot, name=name, overrides=changes), STEP_DT / step_dt
+    longer = f"protocol.steps={round(ratio * protocol.steps)}"
+    if typed_onsets and not any(path.split(".")[0] == "settings" for path in changes):
+        onsets = ",".join(str(max(1, round(ratio * setting.onset))) for setting in protocol.settings)
+        longer += f" 'protocol.settings.onset=[{onsets}]'"
+    seconds, rate = protocol.steps * step_dt, 1.0 / step_dt
+    return [
+        f"{protocol.steps} env steps of protocol {protocol.name} are {seconds:.4g} s at {rate:.4g} Hz; {longer} lasts "
+        f"as long as at {1.0 / STEP_DT:g} Hz"
+    ]
 
 
 def _read(name: str) -> _ProtocolFile:

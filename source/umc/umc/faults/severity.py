@@ -149,8 +149,9 @@ def _require_limits(kind: FaultKind, limits: torch.Tensor, joint_names: Sequence
     if free:
         raise UmcError(
             f"{kind.name} would have no effect on {', '.join(free[:3])}{' and others' if len(free) > 3 else ''}, which "
-            f"{'has' if len(free) == 1 else 'have'} no limit in the robot's cfg; set one there, choose another "
-            "severity, or leave such joints out (joint_names, parts.joints)"
+            f"{'has' if len(free) == 1 else 'have'} no limit in the robot's cfg; set one there (joint_velocity_limit; "
+            "actuator_effort_limit, of implicit motors joint_effort_limit), choose another severity, or leave such "
+            "joints out (joint_names, parts.joints)"
         )
 
 

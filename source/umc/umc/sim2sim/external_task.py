@@ -23,6 +23,9 @@ from umc.utils.errors import UmcError
 GROUPS = ("joint_mask", "fault_flag")
 """Groups that a network may read by the names of its inputs."""
 
+ADD_ROBOT = "for another one first add the robot (docs/howto_robot.md)"
+"""What helps somebody whose task is not one of UMC's: the engine would decide the order of its joints."""
+
 FUNCTIONS = (*MEASURABLE, *GROUPS, "base_lin_vel")
 """Functions of observation terms that :class:`umc.sim2sim.external.ExternalRunner` has values of."""
 
@@ -32,7 +35,7 @@ def read_external_policy(text: str, task: str, overrides: Sequence[str], trust: 
 
     Raises UmcError for a policy that does not fit the task, or that plain MuJoCo cannot feed.
     """
-    task = checked_task(task)
+    task = checked_task(task, ADD_ROBOT)
     if (function := read_external(text).function) is not None:
         raise UmcError(f"--policy {function} needs an environment of Isaac Lab; evaluate it with umc evaluate")
     env_cfg, _ = resolve_cfgs(task, None, [*overrides])

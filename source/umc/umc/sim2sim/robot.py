@@ -34,6 +34,9 @@ from umc.utils.errors import UmcError, shown
 GROUND = "ground"
 """Name of the floor's geom."""
 
+ALL_BITS = 2**31 - 1
+"""Of a geom's ``contype`` and ``conaffinity``."""
+
 FLAGS_OFF = mujoco.mjtDisableBit.mjDSBL_AUTORESET | mujoco.mjtDisableBit.mjDSBL_ISLAND
 FLAGS_OFF |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
 """MuJoCo must neither reset a robot whose state is not finite nor copy constraint rows before the solve; torques are
@@ -136,13 +139,15 @@ def load_robot(path: Path, timestep: float, contact_time: float | None = None) -
         spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         spec.option.disableflags = FLAGS_OFF
         plane = mujoco.mjtGeom.mjGEOM_PLANE
-        # priority 0, and 1 in the robot's MJCF: the robot's friction alone counts, as on the ground of the tasks
-        spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], contype=0, conaffinity=1, condim=3, priority=0)
+        # below every priority of a robot: its friction alone counts, as on the ground of the tasks
+        ground = spec.worldbody.add_geom(name=GROUND, type=plane, size=[0, 0, 1], condim=3, priority=-1)
+        ground.contype = ground.conaffinity = ALL_BITS  # meets whatever collides at all
         model = spec.compile()
     except ValueError as error:
         raise UmcError(f"cannot read {path} as MJCF ({shown(str(error))}); build it with umc.robots.builder") from error
     if not model.njnt or model.jnt_type[0] != mujoco.mjtJoint.mjJNT_FREE:
         raise UmcError(f"{path}: the first joint has to be a free one; build the MJCF with umc.robots.builder")
+    np.maximum(model.geom_condim, 3, out=model.geom_condim)  # 1 would be without friction
     if contact_time is not None:
         model.geom_solref[:, 0] = contact_time
     return model

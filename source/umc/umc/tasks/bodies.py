@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any
 
+from isaaclab.actuators import ImplicitActuatorCfg
 from isaaclab.assets import ArticulationCfg
-from isaaclab.managers import SceneEntityCfg
+from isaaclab.managers import ObservationTermCfg, SceneEntityCfg
 from isaaclab.scene import InteractiveSceneCfg
 from isaaclab.sensors import ContactSensorCfg
 from isaaclab.utils import configclass
@@ -113,6 +114,7 @@ def check_robot(env_cfg: Any) -> None:
     name_bodies(env_cfg)
     _check_entities(env_cfg)
     robot = getattr(env_cfg.scene, ROBOT, None)
+    _check_gains(env_cfg, robot)
     names = robot_names(robot) if isinstance(robot, ArticulationCfg) else None
     if names is None:
         return
@@ -139,6 +141,24 @@ def _check_entities(env_cfg: Any) -> None:
         if entity.name not in {*there, "terrain"}:  # which Isaac Lab finds in every scene
             known = ", ".join(name for name, cfg in entries(scene).items() if hasattr(cfg, "prim_path"))
             raise UmcError(f"{where}.name: the scene has no {shown(entity.name)}; it has {known}")
+
+
+def _check_gains(env_cfg: Any, robot: Any) -> None:
+    """Refuse an observation of the gains of a group of actuators that the robot does not have, or that has none."""
+    if not isinstance(robot, ArticulationCfg):
+        return
+    for where, term in cfgs_within({"observations": env_cfg.observations}):
+        if not isinstance(term, ObservationTermCfg) or term.func is not mdp.randomized_physics:
+            continue
+        name = term.params["actuator"]
+        if not isinstance(robot.actuators.get(name), ImplicitActuatorCfg | None):
+            continue
+        there = "implicit motors" if name in robot.actuators else f"actuators {', '.join(robot.actuators)}"
+        raise UmcError(
+            f"{where} reads the gains of explicit actuators {shown(name)}, and the robot has {there}; give it one "
+            "group of that name, of IdealPDActuatorCfg (values by joint: stiffness={'.*_hip_joint': 20.0, ...}), or "
+            f"leave the term out (env.{where}=null)"
+        )
 
 
 def _check_parts(env_cfg: Any, names: RobotNames) -> None:

@@ -42,15 +42,22 @@ def agents_of(task: str, library: str = LIBRARIES[0]) -> dict[str, str]:
     return {match[2]: match[0] for match in matches if match[1] == library and match[2] in AGENTS}
 
 
-def checked_task(task: str | None) -> str:
-    """Return a registered task's id, perhaps typed with a ``module:`` before it; :class:`UmcError` if there is none."""
+ADD_FAULTS = "your own task gets faults by umc.mdp.add_faults (docs/tutorial.md)"
+"""What helps somebody whose task is not one of UMC's."""
+
+
+def checked_task(task: str | None, fix: str = ADD_FAULTS) -> str:
+    """Return a registered task's id, perhaps typed with a ``module:`` before it; :class:`UmcError` if there is none.
+
+    ``fix`` is what helps somebody whose task is not one of UMC's.
+    """
     known = task_ids()
     if task is None:
         raise UmcError(f"--task is missing; choose one of {', '.join(known)}")
     name = task.split(":")[-1]
     if name in known:
         return name
-    other = "" if name.startswith("UMC-") else "; your own task gets faults by umc.mdp.add_faults (docs/tutorial.md)"
+    other = "" if name.startswith("UMC-") else f"; {fix}"
     raise UmcError(f"unknown task {task};{did_you_mean(name, known)} choose one of {', '.join(known)}{other}")
 
 
