@@ -239,7 +239,9 @@ def _sensor_edits(
         for group in groups:
             if present.get(group) is None:
                 names = ", ".join(name for name, cfg in present.items() if cfg is not None)
-                raise UmcError(f"the task has no observation group '{group}'; it has {names}")
+                raise UmcError(
+                    f"the task has no observation group '{group}'; it has {names} (groups=[...] names others)"
+                )
             edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
     mask = JointMaskCfg()
     selections = list(sensors.selections.values())
