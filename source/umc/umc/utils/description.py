@@ -92,9 +92,9 @@ def validate(content: Mapping[str, Any], where: str, fix: str) -> None:
     """Raise UmcError, with ``where`` before and ``fix`` after it, for content that a runner would refuse."""
     try:
         _FILE(content, "")
+        _validate_parts(content)
         if [joint["name"] for joint in content["joints"]] != content["trained"]["joint_names"]:
             raise _Invalid("joints and trained.joint_names differ")
-        _validate_parts(content)
     except _Invalid as error:
         raise UmcError(f"{where}: {error}; {fix}") from error
 
