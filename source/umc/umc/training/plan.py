@@ -299,9 +299,11 @@ def _about_export(task: str, env_cfg: Any) -> list[str]:
     from umc.rl.models import EXPORT_INPUTS
 
     reason = why_not_exported(env_cfg, EXPORT_INPUTS)
+    if reason is None:
+        return []
     # without an order in the cfg the engine has its own
     verb = "will" if isinstance(env_cfg.scene.robot.joint_ordering, list | tuple) else "may"
-    return [] if reason is None else [f"umc export {verb} refuse {task}: {reason}"]
+    return [f"umc export {verb} refuse {task}: {reason}"]
 
 
 def _resumed_run(request: TrainRequest, device: str) -> Plan:
