@@ -459,6 +459,25 @@ def test_the_imu_of_a_stock_task_can_fail_if_that_is_planned():
     assert not hasattr(blind.observations, "joint_mask")  # unchanged
 
 
+def gyro(env):
+    return env.angular_velocity
+
+
+def test_an_imu_of_the_users_own_can_fail_if_he_names_its_quantity():
+    cfg = go2()
+    cfg.observations.policy.base_ang_vel = sees(lab.imu_ang_vel, params={"asset_cfg": SceneEntityCfg("imu")})
+    cfg.observations.policy.projected_gravity = sees(gyro, scale=0.2)
+    add(cfg, scenario="imu_dead", quantities={lab.imu_ang_vel: "angular_velocity", gyro: "angular_velocity"})
+    first, second = cfg.observations.policy.base_ang_vel, cfg.observations.policy.projected_gravity
+    assert first.func is second.func is mdp.imu_sensor
+    assert first.params["func_params"]["asset_cfg"].name == "imu"
+    assert (second.params["func"], second.params["quantity"], second.scale) == (gyro, "angular_velocity", 0.2)
+    assert mdp.joint_faults(cfg.events.faults, UnstartedEnv(cfg)).state.num_envs == 2
+    planned = add(go2(), scenario="imu_dead", quantities={lab.base_ang_vel: None}).observations.policy
+    assert planned.base_ang_vel.func is lab.base_ang_vel
+    assert planned.projected_gravity.func is mdp.imu_sensor
+
+
 def test_groups_are_checked_where_the_names_of_joints_are_unknown_and_known():
     many = {str(number): [".*"] for number in range(300)}  # more than the robot has joints
     assert add(go2(), joint_groups=many, num_joints=(1, 300)).events.faults.params["joint_groups"] == many

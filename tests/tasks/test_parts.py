@@ -16,6 +16,7 @@ from isaaclab_tasks.core.velocity.config.go2.flat_env_cfg import UnitreeGo2FlatE
 from isaaclab_tasks.utils import resolve_presets
 from umc import mdp
 from umc.evaluation.protocol import protocol_for
+from umc.rl.external import add_group, read_external
 from umc.robots.spawn import DATA
 from umc.tasks import parts
 from umc.tasks.base import physics_presets
@@ -145,10 +146,46 @@ def test_the_user_chooses_the_joints_that_can_fail():
         prepare_task("Again", cfg, {"joints": [".*_calf_joint"]})
 
 
+def test_joints_that_no_actuator_drives_do_not_fail_and_the_screen_says_so():
+    cfg = go2()
+    cfg.scene.robot.actuators["base_legs"].joint_names_expr = [".*_hip_joint", ".*_thigh_joint"]
+    again = copy.deepcopy(cfg)
+    lines = prepare_task("Springs", cfg, {}, offline=True)
+    joints = cfg.events.faults.params["asset_cfg"].joint_names
+    assert len(joints) == 8
+    assert not any("calf" in name for name in joints)
+    calves = [f"{calf}_joint" for calf in CALVES]
+    assert f"no actuator drives {', '.join(calves)}: they do not fail, unless parts.joints has them" in lines
+    lines = prepare_task("Springs", again, {"joints": [".*_calf_joint"]}, offline=True)
+    assert again.events.faults.params["asset_cfg"].joint_names == calves
+    assert not any("no actuator" in line for line in lines)
+    cfg = go2()
+    prepare_task("Stock", cfg, {}, offline=True)
+    assert cfg.events.faults.params["asset_cfg"].joint_names is None
+
+
+def test_an_actor_that_reads_another_group_is_told_what_to_do_and_that_works(tmp_path):
+    cfg = go2()
+    cfg.observations.proprio, cfg.observations.policy = cfg.observations.policy, None
+    with pytest.raises(UmcError, match=r"no observation group policy.*groups=\['proprio'\]\).* YAML file, as proprio/"):
+        prepare_task("Own", copy.deepcopy(cfg), {}, offline=True)
+    mdp.add_faults(cfg, groups=["proprio"], severity={"rom": 0.3, "effort": 5.0, "velocity": 3.0})
+    prepare_task("Own", cfg, {}, offline=True)
+    torch.jit.script(torch.nn.Linear(12, 12)).save(tmp_path / "p.pt")
+    (tmp_path / "p.yaml").write_text("file: p.pt\nobservations: [proprio/joint_pos]\n")
+    external = read_external(str(tmp_path / "p.yaml"))
+    add_group(cfg, external)
+    assert getattr(cfg.observations, external.group).term_0_joint_pos.func is mdp.joint_sensor
+    with pytest.raises(UmcError, match=r"no observation group policy; it has proprio.*YAML file.*as proprio/TERM"):
+        add_group(cfg, read_external(str(tmp_path / "p.pt")))
+
+
 def test_a_task_that_is_none_of_these_is_refused():
     cfg = go2()
     cfg.commands.base_velocity = None
-    with pytest.raises(UmcError, match="Stock has no uniform velocity command named base_velocity; it has none"):
+    with pytest.raises(
+        UmcError, match=r"Stock has no uniform velocity command named base_velocity; it has none: make .* UniformVel"
+    ):
         prepare_task("Stock", cfg, {}, offline=True)
     cfg = go2()
     cfg.scene.robot = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +16,13 @@ import dummy_training as dummy
 import pytest
 import torch
 from dummy_training import planned, put_checkpoint
+from isaaclab.envs import mdp as lab
+from isaaclab.managers import ObservationTermCfg
 from umc.cli.main import main
 from umc.rl.agents import AGENTS
 from umc.rl.checkpoint import read_checkpoint, write_checkpoint
+from umc.rl.io_descriptor import why_not_exported
+from umc.rl.models import EXPORT_INPUTS
 from umc.tasks import task_cfg
 from umc.tasks.task_cfg import resolve_cfgs
 from umc.training import plan, quick, train
@@ -106,6 +111,47 @@ def test_the_defaults_of_a_cpu_give_way_to_flags_and_overrides():
         assert (given.env_cfg.scene.num_envs, given.agent_cfg.max_iterations) == (5, 6)
         assert given.physics == "newton_mjwarp"
         assert given.remarks == ["training from scratch"]
+
+
+def stance_timer(env):
+    return env.timer
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"base_lin_vel": ObservationTermCfg(func=lab.base_lin_vel)},
+            r"reads base_lin_vel, which no robot measures .*o",
+        ),
+        ({"stance": ObservationTermCfg(func=stance_timer)}, r"stance_timer is unknown to exports .* another group$"),
+    ],
+)
+def test_what_an_export_would_refuse_is_a_remark_before_the_training(monkeypatch, change, words):
+    def changed(*args):
+        env_cfg, agent_cfg = resolve_cfgs(*args)
+        for name, value in change.items():
+            setattr(env_cfg.observations.policy, name, value)
+        return env_cfg, agent_cfg
+
+    monkeypatch.setattr("umc.training.plan.resolve_cfgs", changed)
+    (remark,) = [line for line in planned(*STAGE1).remarks if "umc export" in line]
+    assert re.match(rf"umc export will refuse UMC-A1-Stage1: .*{words}", remark)
+
+
+def test_umcs_own_tasks_can_be_exported_and_what_cannot_be_read_ends_no_training():
+    for task in (
+        "UMC-A1-Stage1",
+        "UMC-A1-Stage2",
+        "UMC-Go2-Stage2",
+        "UMC-G1-Stage2",
+        "UMC-H1-Stage2",
+        "UMC-Solo8-Stage2",
+    ):
+        env_cfg, _ = resolve_cfgs(task, None, [])
+        assert why_not_exported(env_cfg, EXPORT_INPUTS) is None, task
+    env_cfg.actions = None
+    assert why_not_exported(env_cfg, EXPORT_INPUTS) is None
 
 
 def test_a_gpu_keeps_the_papers_sizes(monkeypatch):

@@ -21,7 +21,7 @@ from umc.deploy.robot_package import RUNNER, write_runner
 from umc.detection import DetectorFile
 from umc.rl.checkpoint import checkpoint_info, read_checkpoint
 from umc.rl.external_networks import load_network
-from umc.rl.io_descriptor import group_widths, observation_terms, require_robot_order, task_figures, terms_of
+from umc.rl.io_descriptor import described_groups, group_widths, task_figures
 from umc.rl.models import EXPORT_INPUTS, EXPORT_OUTPUTS, MEMORY_OUTPUT, MaskedModel
 from umc.rl.policy import ACTOR_SET, LoadedPolicy, load_policy, stored_agent
 from umc.tasks.parts import foot_names
@@ -202,11 +202,7 @@ def describe(policy: LoadedPolicy, env_cfg: Any) -> dict[str, Any]:
     robot = env_cfg.scene.robot
     if isinstance(robot.joint_ordering, list | tuple) and list(robot.joint_ordering) != list(names):
         raise UmcError(f"the robot of {policy.info.task} has other joints than {policy.path}; train it again")
-    groups = {}
-    for name in EXPORT_INPUTS:
-        group = getattr(env_cfg.observations, name)
-        require_robot_order(policy.path, [term for _, term in terms_of(group)], names)
-        groups[name] = observation_terms(group, len(names))
+    groups = described_groups(policy.path, env_cfg.observations, EXPORT_INPUTS, names)
     positions = next((term["columns"][0] for term in groups["policy"] if term["function"] == "joint_pos_rel"), None)
     if positions != policy.actor.layout.joint_columns[0][0]:
         raise UmcError("the task's joint columns are not where the policy expects them; correct joint_start")

@@ -19,15 +19,24 @@ from isaaclab_tasks.utils import PresetCfg
 
 from umc.faults import FaultsCfg, read_ledger, try_faults
 from umc.faults.cfg import check_mapping, check_path, check_patterns, faults_cfg, is_list_of
-from umc.faults.kinds import CommandKind, FaultKind, ImuKind, JointKind
+from umc.faults.kinds import ANGULAR_VELOCITY, CommandKind, FaultKind, ImuKind, JointKind
 from umc.faults.replay import ledger_kinds
 from umc.faults.severity import FRACTION, SHAPES
 from umc.mdp.actions import CommandFaultsCfg
 from umc.mdp.detection import DetectionCfg
 from umc.mdp.events import joint_faults, reset_faults
 from umc.mdp.fault_terms import FAULTS_TERM
-from umc.mdp.imu import add_imu_sensors
-from umc.mdp.observations import ACTION, QUANTITIES, entries, fault_class, fault_flag, joint_mask, live_faults
+from umc.mdp.imu import has_imu_sensor
+from umc.mdp.observations import (
+    ACTION,
+    IMU_QUANTITIES,
+    QUANTITIES,
+    entries,
+    fault_class,
+    fault_flag,
+    joint_mask,
+    live_faults,
+)
 from umc.mdp.physics import prepare_robot
 from umc.mdp.sensor_cfg import SensorWrapper, action_terms, variants
 from umc.robots.names import RobotNames, robot_names
@@ -137,9 +146,10 @@ def add_faults(
         asset_name: The robot's name in the scene.
         joint_names: Patterns (full match) of the joints that can fail, in place of those of ``faults``.
         faults: Description of the faults; the defaults without it.
-        groups: Observation groups whose sensors can fail; each needs a joint observation.
+        groups: Observation groups whose sensors can fail; each needs one, such as a joint observation.
         quantities: What further observation functions report of each joint: ``position`` [rad], ``velocity`` [rad/s]
-            or ``action``; None for one that keeps its true values.
+            or ``action``; of an IMU: ``angular_velocity`` [rad/s] or ``gravity``; None for one that keeps its true
+            values.
         changes: Fields of ``faults``, as a shorthand: ``severity=...``, ``num_joints=...``.
 
     Raises:
@@ -154,8 +164,14 @@ def add_faults(
     asset_cfg = _faulty_joints(env_cfg, asset_name, faults.joint_names)
     kinds = validate_faults(env_cfg, faults, _known_joints(env_cfg, asset_name))
     params = {**faults.params(), **{name: value for name, value in changes.items() if name != "joint_names"}}
-    sensors = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg))
+    has_imu_faults = any(isinstance(kind, ImuKind) for kind in kinds)
+    sensors = SensorWrapper(asset_name, quantities or {}, action_terms(env_cfg), has_imu_faults)
     edits = _sensor_edits(env_cfg, groups, sensors)
+    if has_imu_faults and not sensors.has_imu and not has_imu_sensor(env_cfg):
+        raise UmcError(
+            f"observation groups {', '.join(groups)} show no {', '.join(func.__name__ for func in IMU_QUANTITIES)} of "
+            f"'{asset_name}'; leave IMU faults out, or name others by quantities={{function: '{ANGULAR_VELOCITY}'}}"
+        )
     if any(isinstance(kind, CommandKind) for kind in kinds):
         actions = [entries(holder[name]) for holder, name in variants(env_cfg, "actions")]
         _refuse_taken(actions, COMMAND_TERM, "action")
@@ -166,17 +182,11 @@ def add_faults(
     for added in (RESET_TERM, FAULTS_TERM):
         _refuse_taken(events, added, "event")
 
-    has_imu_faults = any(isinstance(kind, ImuKind) for kind in kinds)
-    if has_imu_faults:
-        add_imu_sensors(copy.deepcopy(env_cfg), asset_name, groups)
-
     # from here on nothing fails
     if not hasattr(env_cfg, "detection"):
         env_cfg.detection = DetectionCfg()
     for holder, key, value in edits:
         holder[key] = value
-    if has_imu_faults:
-        add_imu_sensors(env_cfg, asset_name, groups)
     for terms in {id(terms): terms for terms in events}.values():
         added = FaultEventsCfg()
         added.faults.params = {"asset_cfg": copy.deepcopy(asset_cfg), **copy.deepcopy(params)}
@@ -239,7 +249,9 @@ def _sensor_edits(
         for group in groups:
             if present.get(group) is None:
                 names = ", ".join(name for name, cfg in present.items() if cfg is not None)
-                raise UmcError(f"the task has no observation group '{group}'; it has {names}")
+                raise UmcError(
+                    f"the task has no observation group '{group}'; it has {names} (groups=[...] names others)"
+                )
             edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
     if not sensors.selections and (others := _groups_with_joints(all_groups, groups)):
         text = f"no fault reaches the joint sensors in {', '.join(others)}, and none is in {', '.join(groups)}; "

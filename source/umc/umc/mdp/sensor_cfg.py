@@ -16,8 +16,8 @@ from isaaclab.utils.noise import NoiseCfg
 from isaaclab.utils.string import string_to_callable
 from isaaclab_tasks.utils import PresetCfg
 
-from umc.faults.kinds import ACTION, POSITION, VELOCITY
-from umc.mdp.observations import QUANTITIES, entries, joint_sensor
+from umc.faults.kinds import ACTION, ANGULAR_VELOCITY, GRAVITY, POSITION, VELOCITY
+from umc.mdp.observations import IMU_QUANTITIES, QUANTITIES, entries, imu_sensor, joint_sensor
 from umc.utils.errors import UmcError
 
 UNSUPPORTED_TERMS = (lab.joint_pos_limit_normalized, lab.joint_effort)
@@ -78,13 +78,17 @@ def as_sensor(
 
 @dataclass
 class SensorWrapper:
-    """Wrapper of the joint observations of a robot in :class:`joint_sensor` terms."""
+    """Wrapper of the observations of a robot in :class:`joint_sensor` and :class:`imu_sensor` terms."""
 
     asset_name: str
     own: Mapping[Callable[..., Any], str | None]
     """The quantities that the user gives for further functions."""
     actions: list[tuple[str, ActionTermCfg]]
     """All action terms."""
+    imu: bool = False
+    """Whether Isaac Lab's own terms of the base can fail; those in ``own`` always can."""
+    has_imu: bool = False
+    """Whether an IMU was found."""
     selections: dict[str, SceneEntityCfg | None] = field(default_factory=dict)
     """Joints that position and velocity terms report, each selection once; None for all."""
 
@@ -100,18 +104,29 @@ class SensorWrapper:
         return changed
 
     def wrap_term(self, term: Any, where: str) -> ObservationTermCfg | None:
-        """Return a new term whose sensor can fail; None for a term that is no sensor of the robot's joints."""
+        """Return a new term whose sensor can fail; None for a term that is no sensor of the robot."""
         if not isinstance(term, ObservationTermCfg):
             return None
         func = cast(Callable[..., Any], string_to_callable(term.func) if isinstance(term.func, str) else term.func)
         if func is joint_sensor:
             raise UmcError(f"observation '{where}' is a joint_sensor already; faults have been added to this task")
-        quantity = {**dict.fromkeys(UNSUPPORTED_TERMS, UNKNOWN), **QUANTITIES, **self.own}.get(func)
+        known = {**dict.fromkeys(UNSUPPORTED_TERMS, UNKNOWN), **QUANTITIES, **(IMU_QUANTITIES if self.imu else {})}
+        quantity = {**known, **self.own}.get(func)
+        is_imu = quantity in IMU_QUANTITIES.values()
+        selection = term.params.get("asset_cfg") or default_asset(func)
+        own_imu = is_imu and func in self.own  # its asset may be an ImuCfg of the scene
+        if quantity is None or (selection is not None and selection.name != self.asset_name and not own_imu):
+            return None
+        if is_imu:
+            self.has_imu = True
+            return as_sensor(term, imu_sensor, func, quantity, term.params, where)
+        return self._wrap_joints(term, func, quantity, where)
+
+    def _wrap_joints(self, term: Any, func: Callable[..., Any], quantity: str, where: str) -> ObservationTermCfg | None:
+        """Return a new term of the robot's joints; None for a last action of other joints."""
         params: dict[str, Any] = dict(term.params)
         given = params.pop("asset_cfg", None)
         selection = given or default_asset(func)
-        if quantity is None or (selection is not None and selection.name != self.asset_name):
-            return None
         if func is lab.last_action:
             names = self._action_terms(params.get("action_name"), where)
             if not names:
@@ -163,8 +178,8 @@ def _check_quantity(func: Callable[..., Any], quantity: str, where: str) -> None
     if quantity not in (POSITION, VELOCITY, ACTION):
         raise UmcError(
             f"observation '{where}' shows joints through {func.__name__}: set quantities={{{func.__name__}: "
-            f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, or None to keep its true"
-            " values"
+            f"'{POSITION}'}}, '{VELOCITY}' or '{ACTION}' if it reports rad, rad/s or actions, '{ANGULAR_VELOCITY}' or "
+            f"'{GRAVITY}' of an IMU, or None to keep its true values"
         )
 
 

@@ -297,16 +297,18 @@ def add_group(env_cfg: Any, external: ExternalFile, others: Sequence[str] = ()) 
                 f"); an ONNX file's states are inputs NAME{STATE_IN} that it returns as NAME{STATE_OUT}"
             )
     if external.group == GROUP:
+        if external.function is None:
+            _terms_of(groups, GROUP)
         return
     description, group = external.description, cast(Any, ObservationGroupCfg())
     group.concatenate_terms, group.enable_corruption = False, False
     group.history_length, group.flatten_history_dim = description.history if description.history > 1 else None, False
     terms = cast("list[TermDescription] | None", description.observations)
     if terms is None:
-        own = entries(groups.get(GROUP))
+        terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
+        own = entries(groups[GROUP])
         if group.history_length is None:
             group.history_length, group.history_order = own.get("history_length"), own.get("history_order", "term")
-        terms = [TermDescription(term=name) for name in _terms_of(groups, GROUP)]
     for number, wanted in enumerate(terms):
         name = wanted.term.rpartition("/")[2]
         setattr(group, f"term_{number}_{name}", _copy_term(env_cfg, external, wanted))
@@ -361,7 +363,9 @@ def _width(env_cfg: Any, term: ObservationTermCfg) -> int | None:
 
 def _terms_of(groups: Mapping[str, Any], name: str) -> dict[str, ObservationTermCfg]:
     if groups.get(name) is None:
-        raise UmcError(f"the task has no observation group {name}; it has {', '.join(groups)}")
+        there = [group for group, cfg in groups.items() if cfg is not None]
+        fix = f"; a YAML file names what a policy reads, as {there[0]}/TERM" if there else ""
+        raise UmcError(f"the task has no observation group {name}; it has {', '.join(there) or 'none'}{fix}")
     return {key: term for key, term in entries(groups[name]).items() if isinstance(term, ObservationTermCfg)}
 
 

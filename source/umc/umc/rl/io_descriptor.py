@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from umc.utils.description import JOINT_LIMITS
+from umc.utils.description import JOINT_LIMITS, validate_task
 from umc.utils.errors import UmcError
 
 OBSERVATIONS: Mapping[str, tuple[int | None, str]] = {
@@ -156,6 +157,38 @@ def group_widths(observations: Any, groups: Sequence[str], num_joints: int) -> d
             raise UmcError(f"the task has no observation group {name}; choose the policy's own --task")
         widths[name] = observation_terms(group, num_joints)[-1]["columns"][1]
     return widths
+
+
+def described_groups(
+    path: object, observations: Any, names: Sequence[str], joint_names: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """List the terms of the groups that an export reads; UmcError if they are not of all joints in their order."""
+    groups = {}
+    for name in names:
+        group = getattr(observations, name)
+        require_robot_order(path, [term for _, term in terms_of(group)], joint_names)
+        groups[name] = observation_terms(group, len(joint_names))
+    return groups
+
+
+def why_not_exported(env_cfg: Any, groups: Sequence[str]) -> str | None:
+    """Return why ``umc export`` would refuse a task, as far as its cfg says; None if it would not, or is not known."""
+    from umc.robots.names import robot_names
+
+    try:
+        known = robot_names(env_cfg.scene.robot)
+        if known is None:
+            return None
+        group_widths(env_cfg.observations, groups, len(known.joints))
+        observations = described_groups("the policy", env_cfg.observations, groups, known.joints)
+        figures = task_figures(env_cfg, known.joints, None)
+        figures["control"]["action_clip"] = None
+        validate_task(json.loads(json.dumps({"observations": observations, **figures})))
+    except UmcError as error:
+        return str(error)
+    except Exception:  # noqa: BLE001  (cfgs of others hold anything, and it need not be exported)
+        return None
+    return None
 
 
 def task_figures(env_cfg: Any, joint_names: Sequence[str], feet: Sequence[str] | None) -> dict[str, Any]:
@@ -329,7 +362,7 @@ def _width(function: str, term: Any, num_joints: int) -> int:
         return int(term.params["width"])
     if function not in OBSERVATIONS:
         raise UmcError(
-            f"observation function {function} has no known width; add it to umc.rl.io_descriptor.OBSERVATIONS"
+            f"observation function {function} is unknown to exports and plain MuJoCo; leave it out, or in another group"
         )
     width, _ = OBSERVATIONS[function]
     return num_joints if width is None else width

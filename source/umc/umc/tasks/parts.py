@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,8 @@ FIELD = "parts"
 
 _FIX_FEET = f"name them by {FIELD}.feet='[\"PATTERN\"]', and their contact sensor by {FIELD}.contact_sensor=NAME"
 
+_NO_COMMAND = "it has none: make the cfg of its command a UniformVelocityCommandCfg"
+
 AXES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 """Ranges that a velocity command has."""
 
@@ -58,7 +61,8 @@ class TaskPartsCfg:
     feet. Only gaits and the stance at the onset of a fault need them."""
 
     joints: list[str] | None = None
-    """Names or patterns of the joints that can fail, in a task that gets its faults here; all without it."""
+    """Names or patterns of the joints that can fail, in a task that gets its faults here; without it all that an
+    actuator drives."""
 
 
 def parts_of(env_cfg: Any) -> TaskPartsCfg:
@@ -102,7 +106,7 @@ def prepare_task(task: str, env_cfg: Any, changes: Mapping[str, Any], offline: b
         parts.joints = matched(parts.joints, names.joints, f"{FIELD}.joints", "joint")
     lines += _add_termination(env_cfg, parts, "non_finite" in changes)
     setattr(env_cfg, FIELD, parts)
-    return [*lines, *_add_faults(task, env_cfg, "joints" in changes), *_about(env_cfg)]
+    return [*lines, *_add_faults(task, env_cfg, "joints" in changes, names), *_about(env_cfg)]
 
 
 def _set(parts: TaskPartsCfg, name: str, value: Any) -> None:
@@ -150,7 +154,7 @@ def _find_command(task: str, env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> 
     if parts.command not in found and len(found) == 1 and not typed:
         parts.command = found[0]
     if parts.command not in found:
-        there = f"it has {', '.join(found)}: choose one by {FIELD}.command=NAME" if found else "it has none"
+        there = f"it has {', '.join(found)}: choose one by {FIELD}.command=NAME" if found else _NO_COMMAND
         raise UmcError(f"{task} has no uniform velocity command named {parts.command}; {there}")
 
 
@@ -206,14 +210,19 @@ def _add_termination(env_cfg: Any, parts: TaskPartsCfg, typed: bool) -> list[str
     return [f"added to the task: termination {parts.non_finite}, for simulations that fail"]
 
 
-def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
+def _add_faults(task: str, env_cfg: Any, typed: bool, names: RobotNames | None) -> list[str]:
     """Add the fault terms to a task without them; an evaluation or a film sets what fails."""
     if getattr(env_cfg.events, FAULTS_TERM, None) is not None:
         if typed:
             fix = f"change env.events.{FAULTS_TERM}.params.asset_cfg.joint_names"
             raise UmcError(f"{FIELD}.joints is for tasks without faults, and {task} has them; {fix}")
         return []
-    joints = parts_of(env_cfg).joints
+    _require_group(task, env_cfg)
+    joints, passive = parts_of(env_cfg).joints, []
+    if joints is None and names is not None:
+        driven = _driven(env_cfg.scene.robot, names.joints)
+        passive = [name for name in names.joints if name not in driven]
+        joints = driven if driven and passive else None
     most = FaultsCfg().num_joints[1]
     try:
         # a joint and a command fault, so that both can be chosen
@@ -227,7 +236,28 @@ def _add_faults(task: str, env_cfg: Any, typed: bool) -> list[str]:
         )
     except UmcError as error:
         raise UmcError(f"faults cannot be added to {task}: {error}") from error
-    return ["added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)", *_about_terms(env_cfg)]
+    lines = ["added to the task: faults of joints, sensors and commands (umc.mdp.add_faults)"]
+    if joints is not None and passive:
+        lines.append(f"no actuator drives {', '.join(passive)}: they do not fail, unless {FIELD}.joints has them")
+    return [*lines, *_about_terms(env_cfg)]
+
+
+def _driven(robot: ArticulationCfg, joints: Sequence[str]) -> list[str]:
+    """Return the joints that an actuator drives; an effort fault would change nothing at the others."""
+    given = [actuator.joint_names_expr for actuator in robot.actuators.values()]
+    patterns = [one for some in given for one in ([some] if isinstance(some, str) else some)]
+    return [name for name in joints if any(re.fullmatch(pattern, name) for pattern in patterns)]
+
+
+def _require_group(task: str, env_cfg: Any) -> None:
+    """Raise UmcError for a task without faults whose actor does not read the group ``policy``."""
+    groups = [name for name, group in entries(env_cfg.observations).items() if group is not None]
+    if groups and GROUP not in groups:
+        own = next((name for name in groups if name != "critic"), groups[0])
+        raise UmcError(
+            f"{task} has no observation group {GROUP}, whose sensors would fail; call umc.mdp.add_faults(self, "
+            f"groups=['{own}']) in its __post_init__, and name what a policy reads in a YAML file, as {own}/TERM"
+        )
 
 
 def _about_terms(env_cfg: Any) -> list[str]:

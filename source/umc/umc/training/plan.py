@@ -284,12 +284,26 @@ def _new_run(request: TrainRequest, device: str) -> Plan:
     else:
         remarks += _about_start(start_from, env_cfg, request.overrides, chosen=request.stage1_agent is None)
         remarks += _adopt_critic(request, start_from, agent_cfg)
+    remarks += _about_export(request.task, env_cfg)
     agent_cfg.run_name = request.options.run_name or agent_cfg.run_name
     require_folder_name(agent_cfg.run_name, "agent.run_name")
     require_folder_name(agent_cfg.experiment_name, "agent.experiment_name")
     first = None if start_from is None else {"path": str(start_from.resolve()), "sha256": sha256(start_from)}
     record = new_record(_new_folder(request, agent_cfg), request.task, request.agent, parent=first)
     return Plan(request, env_cfg, agent_cfg, device, start_from, record, remarks)
+
+
+def _about_export(task: str, env_cfg: Any) -> list[str]:
+    """Return a remark about a task whose policies cannot be exported."""
+    from umc.rl.io_descriptor import why_not_exported
+    from umc.rl.models import EXPORT_INPUTS
+
+    reason = why_not_exported(env_cfg, EXPORT_INPUTS)
+    if reason is None:
+        return []
+    # without an order in the cfg the engine has its own
+    verb = "will" if isinstance(env_cfg.scene.robot.joint_ordering, list | tuple) else "may"
+    return [f"umc export {verb} refuse {task}: {reason}"]
 
 
 def _resumed_run(request: TrainRequest, device: str) -> Plan:

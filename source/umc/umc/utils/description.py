@@ -92,10 +92,21 @@ def validate(content: Mapping[str, Any], where: str, fix: str) -> None:
     """Raise UmcError, with ``where`` before and ``fix`` after it, for content that a runner would refuse."""
     try:
         _FILE(content, "")
-        _validate_joints(content)
-        _validate_observations(content["observations"], len(content["joints"]))
+        _validate_parts(content)
+        if [joint["name"] for joint in content["joints"]] != content["trained"]["joint_names"]:
+            raise _Invalid("joints and trained.joint_names differ")
     except _Invalid as error:
         raise UmcError(f"{where}: {error}; {fix}") from error
+
+
+def validate_task(content: Mapping[str, Any]) -> None:
+    """Raise UmcError for what follows from a task's cfg alone, if :func:`validate` would refuse it."""
+    try:
+        _table(_TASK)(content, "")
+        _validate_parts(content)
+    except _Invalid as error:
+        fix = "correct the task's cfg, where what only a critic or a teacher reads belongs in another group"
+        raise UmcError(f"{error}; {fix}") from error
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -228,6 +239,65 @@ _TERM = _table(
 )
 _TERMS = _list(_TERM, 1)
 
+_TASK: Mapping[str, Check] = {
+    "observations": _table({"policy": _TERMS, "joint_mask": _TERMS, "fault_flag": _TERMS}),
+    "joints": _list(
+        _table(
+            {
+                "name": _NAME,
+                "default_position_rad": _NUMBER,
+                "kp_Nm_per_rad": _POSITIVE,
+                "kd_Nms_per_rad": _GAIN,
+                "effort_limit_Nm": _maybe(_POSITIVE),
+                "velocity_limit_rad_per_s": _maybe(_POSITIVE),
+                **dict.fromkeys(JOINT_LIMITS, _maybe(_NUMBER)),
+            }
+        ),
+        1,
+        MAX_JOINTS,
+    ),
+    "control": _table(
+        {
+            "physics_dt_s": _DT,
+            "decimation": _number(1, 1000, whole=True),
+            "policy_dt_s": _DT,
+            "action_scale": _PER_JOINT,
+            "action_offset_rad": _PER_JOINT,
+            "target_rad": _TEXT,
+            "torque_Nm": _TEXT,
+            "action_clip": _maybe(_POSITIVE),
+        }
+    ),
+    "feet": _list(_pattern),
+    "start": _table(
+        {
+            "base_height_m": _NUMBER,
+            "yaw_rad": _range,
+            "base_velocity_m_rad_per_s": _list(_range, 6, 6),
+            "joint_position_factor": _range,
+            "soft_limit_factor": _number(0.0, 1.0, above=True),
+            "friction": _range,
+            "added_base_mass_kg": _range,
+            "base_com_shift_m": _list(_range, 3, 3),
+            "kp_factor": _range,
+            "kd_factor": _range,
+            "other_events": _TEXTS,
+        }
+    ),
+    "fall": _table(
+        {
+            "contact_bodies": _list(_pattern),
+            "contact_force_N": _GAIN,
+            "contact_history_steps": _number(1, 1000, whole=True),
+            "max_roll_rad": _maybe(_POSITIVE),
+            "max_pitch_rad": _maybe(_POSITIVE),
+            "min_height_m": _maybe(_NUMBER),
+            "other_terminations": _TEXTS,
+        }
+    ),
+}
+"""What follows from a task's cfg alone."""
+
 _FILE = _table(
     {
         "format": _COUNT,
@@ -256,62 +326,8 @@ _FILE = _table(
             {"policy": _TEXT, "joint_mask": _TEXT, "fault_flag": _TEXT, MEMORY_INPUT: _TEXT}, optional=(MEMORY_INPUT,)
         ),
         "output": _TEXT,
-        "observations": _table({"policy": _TERMS, "joint_mask": _TERMS, "fault_flag": _TERMS}),
         "normalizer": _maybe(_TEXT),
-        "joints": _list(
-            _table(
-                {
-                    "name": _NAME,
-                    "default_position_rad": _NUMBER,
-                    "kp_Nm_per_rad": _POSITIVE,
-                    "kd_Nms_per_rad": _GAIN,
-                    "effort_limit_Nm": _maybe(_POSITIVE),
-                    "velocity_limit_rad_per_s": _maybe(_POSITIVE),
-                    **dict.fromkeys(JOINT_LIMITS, _maybe(_NUMBER)),
-                }
-            ),
-            1,
-            MAX_JOINTS,
-        ),
-        "control": _table(
-            {
-                "physics_dt_s": _DT,
-                "decimation": _number(1, 1000, whole=True),
-                "policy_dt_s": _DT,
-                "action_scale": _PER_JOINT,
-                "action_offset_rad": _PER_JOINT,
-                "target_rad": _TEXT,
-                "torque_Nm": _TEXT,
-                "action_clip": _maybe(_POSITIVE),
-            }
-        ),
-        "feet": _list(_pattern),
-        "start": _table(
-            {
-                "base_height_m": _NUMBER,
-                "yaw_rad": _range,
-                "base_velocity_m_rad_per_s": _list(_range, 6, 6),
-                "joint_position_factor": _range,
-                "soft_limit_factor": _number(0.0, 1.0, above=True),
-                "friction": _range,
-                "added_base_mass_kg": _range,
-                "base_com_shift_m": _list(_range, 3, 3),
-                "kp_factor": _range,
-                "kd_factor": _range,
-                "other_events": _TEXTS,
-            }
-        ),
-        "fall": _table(
-            {
-                "contact_bodies": _list(_pattern),
-                "contact_force_N": _GAIN,
-                "contact_history_steps": _number(1, 1000, whole=True),
-                "max_roll_rad": _maybe(_POSITIVE),
-                "max_pitch_rad": _maybe(_POSITIVE),
-                "min_height_m": _maybe(_NUMBER),
-                "other_terminations": _TEXTS,
-            }
-        ),
+        **_TASK,
         "onnx": _NETWORK,
         "torchscript": _NETWORK,
         "detector": _NETWORK,
@@ -320,14 +336,18 @@ _FILE = _table(
 )
 
 
+def _validate_parts(content: Mapping[str, Any]) -> None:
+    """Check what parts of a task have to agree on."""
+    _validate_joints(content)
+    _validate_observations(content["observations"], len(content["joints"]))
+
+
 def _validate_joints(content: Mapping[str, Any]) -> None:
     """Check what joints and control have to agree on."""
     joints, control = content["joints"], content["control"]
     names = [joint["name"] for joint in joints]
     if len(set(names)) < len(names):
         raise _Invalid("joints names a joint twice")
-    if names != content["trained"]["joint_names"]:
-        raise _Invalid("joints and trained.joint_names differ")
     for number, joint in enumerate(joints):
         pose, lower, upper = (joint[key] for key in ("default_position_rad", *JOINT_LIMITS))
         if (lower is not None and pose < lower) or (upper is not None and pose > upper):
