@@ -186,7 +186,7 @@ def why_not_exported(env_cfg: Any, groups: Sequence[str]) -> str | None:
         validate_task(json.loads(json.dumps({"observations": observations, **figures})))
     except UmcError as error:
         return str(error)
-    except Exception:  # noqa: BLE001  (cfgs of others hold anything, and it need not be exported)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # cfgs of others hold anything
         return None
     return None
 
