@@ -249,8 +249,9 @@ def test_policies_have_the_same_fault_from_the_same_start_in_one_film(tmp_path):
     arguments = ["--quick", "--steps", 16, "--scenario", 1, "--onset", 8, "--seed", 7, "--out", tmp_path / "out"]
     arguments += ["--names", "A", "B", "A", "physics=newton_mjwarp"]  # repeats to the bit
     run_script("play.py", "--checkpoint", first, second, first, *arguments)
-    name = "UMC-A1-Stage2_scenario1_seed7"
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    name = written[0].removesuffix(".gif")
+    assert name.startswith("UMC-A1-Stage2_scenario1_seed7_")
     assert written == [f"{name}{suffix}" for suffix in (".gif", ".json", ".mp4", ".png")]
     frames = np.stack(list(imageio.get_reader(tmp_path / "out" / f"{name}.mp4").iter_data()))
     assert len(frames) == 8
