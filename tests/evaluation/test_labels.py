@@ -48,7 +48,7 @@ def test_labels_are_unique_and_a_user_may_choose_them():
 
 
 def test_a_label_may_look_like_an_override_without_a_section():
-    words = ["--labels", "lr=1e-3", "lr=1e-4", "v2.1=wide", "presets=perlin", "env.decimation=4", "parts.feet=[]"]
+    words = ["--labels", "lr=1e-3", "lr=1e-4", "v2.1.3=wide", "presets=perlin", "env.decimation=4", "parts.feet=[]"]
     assert overrides_first(words) == [*words[4:], *words[:4]]
     assert overrides_first(["--labels", "A", "evn.scene.terrain=flat"])[0] == "evn.scene.terrain=flat"  # and refused
     assert overrides_first(["--checkpoint", "a.pt", "episodes=9"])[0] == "episodes=9"  # which is refused by its name
@@ -97,10 +97,17 @@ def test_another_recipe_learned_with_other_settings_on_another_engine_or_ground(
     settings += [("agent.mirror=false",)] * 2
     policies = [trained(seed, *settings[number]) for number, seed in enumerate((1, 2, 1, 2))]
     assert groups_of(policies) == ["mlp agent.mirror=true"] * 2 + ["mlp agent.mirror=false"] * 2
-    # without a record nothing is known of how it learned
+    # without a record nothing is known of how it learned, unless that is a policy of others
     assert groups_of([*policies[:2], trained(3, record=False)]) == ["mlp"] * 3
+    (tmp_path / "models.json").write_text('{"a": 1}')
+    theirs = tmp_path / "walk.pt", replace(policies[0][1], agent="", model="walk")
+    assert groups_of([*policies, theirs]) == [*groups_of(policies), "walk"]
+    # of overrides that are given twice the last one counts
+    twice = trained(2, "agent.mirror=false", *settings[0])
+    assert groups_of([policies[0], twice]) == ["mlp"] * 2
     engines = [trained(seed, physics=name) for seed, name in enumerate(("ovphysx", "ovphysx", "newton_mjwarp"))]
     assert groups_of(engines) == ["mlp physics=ovphysx"] * 2 + ["mlp physics=newton_mjwarp"]
+    assert groups_of([*engines[:2], trained(3, physics="")]) == ["mlp"] * 3
 
 
 def test_overrides_that_all_policies_share_name_no_group():

@@ -553,5 +553,7 @@ def test_joint_sensors_in_another_group_that_no_fault_reaches_are_named():
     cfg = FrankaLiftEnvCfg()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        true = {lab.joint_pos_rel: None, lab.joint_vel_rel: None}  # as the user wants it
+        mdp.add_faults(UnitreeGo2FlatEnvCfg(), scenario="power_loss", quantities=true)
         mdp.add_faults(cfg, scenario="dead", groups=("policy", "proprio"))
     assert cfg.observations.proprio.joint_pos.func is mdp.joint_sensor

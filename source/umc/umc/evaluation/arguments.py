@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 from umc.utils.cli import at_least_one, check_seed, path
@@ -67,6 +68,9 @@ def add_policy_arguments(parser: argparse.ArgumentParser, seed: str = "seed of f
     parser.set_defaults(num_envs=None)  # a flag of some
 
 
+LONG_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*){2,}=")
+"""Override in a section of a section, perhaps misspelt, such as ``evn.scene.terrain=flat``."""
+
 FAULTS = "env.events.faults.params"
 """Overrides of a training's faults, in whose place a protocol's are evaluated."""
 
@@ -123,8 +127,8 @@ def overrides_first(argv: Sequence[str]) -> list[str]:
         section, dot, _ = override_key(token).lstrip("+~").partition(".")
         if not value and section not in (SECTIONS if dot else SELECTORS):
             flags = [word for word in argv[:number] if word.startswith("--")]
-            # such as lr=1e-3 or v2.1=wide, but no misspelt path such as evn.scene.terrain=flat
-            value = flags[-1:] in (["--labels"], ["--names"]) and override_key(token).count(".") < 2
+            # such as lr=1e-3 or v2.1=wide
+            value = flags[-1:] in (["--labels"], ["--names"]) and not LONG_PATH.match(token)
         return OVERRIDE.match(token) is not None and not value and not os.path.exists(token)
 
     first = [number for number in range(len(argv)) if moves(number)]

@@ -217,7 +217,8 @@ def choose_protocol(session: Session, sweep: SweepFile | None, changes: Mapping[
     if sweep:
         _check_grid(sweep, options.seed, changes)
         protocol = apply_grid(sweep, protocol, session.info.joint_names, options.quick)
-    protocol.check_severities(changes)
+    if not options.healthy:
+        protocol.check_severities(changes)
     protocol.check_faults(session.info.joint_names)
     return protocol
 

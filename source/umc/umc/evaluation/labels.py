@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from umc.rl.checkpoint import TERRAIN_KEY, CheckpointInfo, recorded_overrides, trained_engine, trained_terrain
+from umc.utils.config import override_key
 from umc.utils.errors import UmcError
 from umc.utils.naming import ENTRY_POINT, LIBRARIES
 
@@ -66,11 +67,7 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     seeds: each is a group of its own.
     """
     recipes, seeds = [], Counter()
-    overrides = [_overrides(path, info) for path, info in checkpoints]
-    records = [recorded_overrides(path) for path, _ in checkpoints]
-    if None not in records:  # files without a record do not say how the agent learned
-        for own, record in zip(overrides, records, strict=True):
-            own |= _of_recipe(token for token in record or () if token.startswith("agent."))
+    overrides = _overrides(checkpoints)
     common = set.intersection(*overrides) if overrides else set()
     for (path, info), own in zip(checkpoints, overrides, strict=True):
         agent, library = agent_of(info)
@@ -87,16 +84,34 @@ def groups_of(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[str]:
     return [names[description] for description in descriptions]
 
 
-def _overrides(path: Path, info: CheckpointInfo) -> set[str]:
-    """Return engine, ground and the overrides of a policy's training that its file holds."""
-    changed = [*info.agent_overrides, *(info.env_overrides or ()), *info.network_overrides]
-    conditions = {"physics": trained_engine(path, info), TERRAIN_KEY: trained_terrain(path, info)}
-    return _of_recipe([*changed, *(f"{key}={value}" for key, value in conditions.items() if value)])
+def _overrides(checkpoints: Sequence[tuple[Path, CheckpointInfo]]) -> list[set[str]]:
+    """Return what makes the recipe of each policy another one: overrides, engine and ground.
+
+    What is not known of a policy counts for none of its agent and stage: a file may have been copied without its run.
+    """
+    alike = [(*agent_of(info), info.stage) for _, info in checkpoints]
+    known = [_known(path, info) for path, info in checkpoints]
+    unknown = {(one, part) for one, parts in zip(alike, known, strict=True) for part in parts if parts[part] is None}
+    found = []
+    for one, parts, (_, info) in zip(alike, known, checkpoints, strict=True):
+        tokens = [*info.agent_overrides, *(info.env_overrides or ()), *info.network_overrides]
+        for part, more in parts.items():
+            tokens += (more or ()) if (one, part) not in unknown else ()
+        last = {override_key(token): token for token in tokens}  # in a phase later ones replace earlier ones
+        found.append({token for token in last.values() if not _SAME_RECIPE.match(token)})
+    return found
 
 
-def _of_recipe(overrides: Iterable[str]) -> set[str]:
-    """Return the overrides that make a recipe another one."""
-    return {override for override in overrides if not _SAME_RECIPE.match(override)}
+def _known(path: Path, info: CheckpointInfo) -> dict[str, list[str] | None]:
+    """Return how a policy of UMC learned, its engine and its ground as overrides; None where it is not known."""
+    if not info.agent:  # a policy of others, beside whose file anything may lie
+        return {}
+    record, engine, ground = recorded_overrides(path), trained_engine(path, info), trained_terrain(path, info)
+    return {
+        "agent": None if record is None else [token for token in record if token.startswith("agent.")],
+        "physics": [f"physics={engine}"] if engine else None,
+        TERRAIN_KEY: [f"{TERRAIN_KEY}={ground}"] if ground else None,
+    }
 
 
 def _distinct(descriptions: Sequence[tuple[str, ...]]) -> list[str]:

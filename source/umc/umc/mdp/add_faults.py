@@ -253,7 +253,9 @@ def _sensor_edits(
                     f"the task has no observation group '{group}'; it has {names} (groups=[...] names others)"
                 )
             edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
-    if not sensors.selections and (others := _groups_with_joints(all_groups, groups)):
+    with_joints = _groups_with_joints(all_groups)
+    others = [name for name in with_joints if name not in groups]
+    if not sensors.selections and others == with_joints != []:
         text = f"no fault reaches the joint sensors in {', '.join(others)}, and none is in {', '.join(groups)}; "
         warnings.warn(f"{text}list by groups= what the actor reads", RuntimeWarning, stacklevel=3)
     mask = JointMaskCfg()
@@ -265,12 +267,12 @@ def _sensor_edits(
     return edits
 
 
-def _groups_with_joints(observations: Sequence[Mapping[str, Any]], without: Sequence[str]) -> list[str]:
-    """Return the groups, without some, that have positions or velocities of joints."""
+def _groups_with_joints(observations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the groups that have positions or velocities of joints."""
     found: dict[str, None] = {}
     for present in observations:
         for name in present:
-            for holder, key in variants(present, name) if name not in without and present[name] is not None else ():
+            for holder, key in variants(present, name) if present[name] is not None else ():
                 functions = [getattr(term, "func", None) for term in entries(holder[key]).values()]
                 if any(QUANTITIES.get(func, ACTION) != ACTION for func in functions if callable(func)):
                     found[name] = None

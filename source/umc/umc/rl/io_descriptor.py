@@ -179,6 +179,8 @@ def why_not_exported(env_cfg: Any, groups: Sequence[str]) -> str | None:
         known = robot_names(env_cfg.scene.robot)
         if known is None:
             return None
+        if missing := [name for name in groups if getattr(env_cfg.observations, name, None) is None]:
+            return f"an export reads the group {missing[0]}, which the task lacks; keep it"
         group_widths(env_cfg.observations, groups, len(known.joints))
         observations = described_groups("the policy", env_cfg.observations, groups, known.joints)
         figures = task_figures(env_cfg, known.joints, None)
