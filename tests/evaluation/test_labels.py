@@ -85,7 +85,7 @@ def test_another_recipe_has_other_overrides_but_not_of_size_seed_view_or_ledger(
 
 def test_another_recipe_learned_with_other_settings_on_another_engine_or_ground(tmp_path):
     def trained(seed, *overrides, record=True, **changes):
-        path = tmp_path / f"2026-01-01_00-00-0{len(list(tmp_path.iterdir()))}" / "model_9.pt"
+        path = tmp_path / f"2026-01-01_00-00-{len(list(tmp_path.iterdir())):02}" / "model_9.pt"
         path.parent.mkdir()
         if record:
             (path.parent / "run.json").write_text(
