@@ -463,6 +463,8 @@ def test_a_severity_in_whose_place_the_settings_have_their_own_is_refused(sessio
         choose_protocol(session, sweep, {"severity.rom": 0.9})
     own.write_text("name: own\nextends: umc_paper\noverrides: {settings.severity: [{rom: 0.1}, {rom: 0.2}, {}]}\n")
     changed = prepared("--checkpoint", session.checkpoint, "--protocol", str(own))
+    walking = prepared("--checkpoint", session.checkpoint, "--healthy")  # reads the protocol's severities alone
+    assert choose_protocol(walking, sweep, {"severity.rom": 0.9}).severity["rom"] == 0.9
     assert choose_protocol(changed, None, {"severity.rom": 0.9}).settings[0].severity == {"rom": 0.1}
 
 

@@ -139,6 +139,12 @@ def test_what_an_export_would_refuse_is_a_remark_before_the_training(monkeypatch
     assert re.match(rf"umc export will refuse UMC-A1-Stage1: .*{words}", remark)
 
 
+def test_a_group_that_an_export_reads_is_missed_before_the_training():
+    lacks = ["env.observations.fault_flag=null", 'agent.obs_groups.actor=["policy","joint_mask"]']
+    (remark,) = [line for line in planned(*STAGE1, *lacks).remarks if "umc export" in line]
+    assert remark.endswith("an export reads the group fault_flag, which the task lacks; keep it")
+
+
 def test_umcs_own_tasks_can_be_exported_and_what_cannot_be_read_ends_no_training():
     for task in (
         "UMC-A1-Stage1",

@@ -255,7 +255,7 @@ def _sensor_edits(
             edits += [(at, of, sensors.wrap_group(at[of], group)) for at, of in variants(present, group)]
     with_joints = _groups_with_joints(all_groups)
     others = [name for name in with_joints if name not in groups]
-    if not sensors.selections and others == with_joints != []:
+    if others and others == with_joints and not sensors.selections:
         text = f"no fault reaches the joint sensors in {', '.join(others)}, and none is in {', '.join(groups)}; "
         warnings.warn(f"{text}list by groups= what the actor reads", RuntimeWarning, stacklevel=3)
     mask = JointMaskCfg()

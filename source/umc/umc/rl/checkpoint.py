@@ -305,7 +305,7 @@ def trained_overrides(checkpoint: Path, info: CheckpointInfo, typed: Sequence[st
     Raises:
         UmcError: If one names code that is not of an installed task package, or a file.
     """
-    recorded, keys = _recorded_overrides(checkpoint, info), {override_key(token) for token in typed}
+    recorded, keys = _env_overrides(checkpoint, info), {override_key(token) for token in typed}
     if other := [token for token in recorded if not token.startswith("env.")]:
         raise UmcError(f"{checkpoint} repeats {shown(other[0])}, which is no env.* override; give another checkpoint")
     tokens = [token for token in recorded if override_key(token) not in keys and not token.startswith(DETECTION)]
@@ -321,14 +321,13 @@ def interface_of(overrides: Iterable[str]) -> list[str]:
 
 def interface_differences(checkpoint: Path, info: CheckpointInfo, overrides: Iterable[str]) -> list[str]:
     """Return of :func:`interface_of` what only the checkpoint's run has, or only ``overrides``."""
-    return sorted({*interface_of(_recorded_overrides(checkpoint, info))} ^ {*interface_of(overrides)})
+    return sorted({*interface_of(_env_overrides(checkpoint, info))} ^ {*interface_of(overrides)})
 
 
 def network_differences(checkpoint: Path, info: CheckpointInfo, overrides: Sequence[str]) -> list[str]:
     """Return of :func:`network_overrides` what only a checkpoint's run has, or only another run that starts from it."""
-    own = info.network_overrides
-    if not own and (checkpoint.parent / RUN_FILE).is_file():  # earlier files do not hold them
-        own = network_overrides(read_record(checkpoint.parent)["overrides"])
+    # earlier files do not hold them
+    own = info.network_overrides or network_overrides(recorded_overrides(checkpoint) or [])
     tokens = {*own} ^ {*network_overrides([*overrides])}
     # loading the weights of a Stage 1 leaves out groups, or refuses them
     may_change = (*MAY_CHANGE, "agent.obs_groups.actor") if info.stage == 1 else MAY_CHANGE
@@ -343,7 +342,7 @@ def recorded_overrides(checkpoint: Path) -> list[str] | None:
     return entry.get("trained", {}).get("overrides")
 
 
-def _recorded_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
+def _env_overrides(checkpoint: Path, info: CheckpointInfo) -> list[str]:
     if info.env_overrides is None and (checkpoint.parent / RUN_FILE).is_file():
         return env_overrides(read_record(checkpoint.parent)["overrides"])
     return list(info.env_overrides or ())
@@ -360,5 +359,5 @@ def trained_terrain(checkpoint: Path, info: CheckpointInfo) -> str:
     """Return the ground a checkpoint was trained on, as :func:`umc.terrains.ground_name` does; empty if unknown."""
     if info.terrain:
         return info.terrain
-    chosen = [token for token in _recorded_overrides(checkpoint, info) if override_key(token) == TERRAIN_KEY]
+    chosen = [token for token in _env_overrides(checkpoint, info) if override_key(token) == TERRAIN_KEY]
     return chosen[-1].split("=", 1)[1] if chosen else ""
