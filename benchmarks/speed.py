@@ -110,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if asks_for_help(argv):
-        return show_help(argv, "benchmark-speed", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
+        return show_help(argv, "benchmark-speed", DESCRIPTION, EXAMPLES, [add_arguments])
     parser = Parser(add_help=False)
     add_arguments(parser)
     options = parser.parse_args(argv)

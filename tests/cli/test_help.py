@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from umc.cli.main import COMMANDS, main
-from umc.utils.isaaclab_flags import LAUNCHER_FLAGS
+from umc.utils.isaaclab_flags import LAUNCHER_FLAGS, OVERRIDES
 
 SLOW = ("torch", "isaaclab", "isaaclab_tasks", "gymnasium", "matplotlib", "warp")
 CODE = """
@@ -62,6 +62,28 @@ def test_frozen_conditions_offer_no_seed_and_old_names_of_flags_are_hidden(capsy
         assert "--labels" in shown[command]
         assert "--names" not in shown[command]
     assert "one seed for all settings" in shown["evaluate"]
+
+
+@pytest.mark.parametrize(
+    ("command", "takes"),
+    [
+        ("train", "physics env agent sweep"),
+        ("evaluate", "physics env protocol sweep parts"),
+        ("film", "physics env protocol parts"),
+        ("train-detector", "physics env parts"),
+        ("benchmark", "physics"),
+        ("sim2sim", "env protocol"),
+        ("export", "env"),
+        ("tune", ""),
+    ],
+)
+def test_the_help_names_the_overrides_that_the_command_takes(command, takes, capsys):
+    assert main([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert ("[overrides]" in shown) == bool(takes)
+    lines = shown.split("overrides:\n")[-1].splitlines()
+    named = [name for name in OVERRIDES if any(line.startswith(f"  {name}") for line in lines)]
+    assert sorted(named) == sorted(takes.split())
 
 
 def test_the_help_lists_isaac_labs_launcher_flags():

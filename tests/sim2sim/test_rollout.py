@@ -228,6 +228,22 @@ def test_a_ledgers_robots_break_as_recorded(policy, ledger):
     assert stood.second == float((~broken)[torch.from_numpy(cfg.episode) < 2].float().mean())
 
 
+def test_a_ledger_is_of_the_robot_with_its_joints_whatever_that_is_called(policy, ledger, monkeypatch, capsys):
+    def reached(*_):
+        raise UmcError("evaluates")
+
+    monkeypatch.setattr("umc.cli.sim2sim._evaluate", reached)
+    text = ledger.read_text()
+    for old, new, words in (
+        ('"robot":"a1"', '"robot":"my_usd"', "evaluates"),
+        ("FL_hip_joint", "left_hip", "is one of another robot ('a1', 12 joints; a1 has 12)"),
+    ):
+        ledger.write_text(text.replace(old, new))
+        assert ledger.read_text() != text
+        assert main(["sim2sim", "--policy", str(policy.parent), "--ledger", str(ledger)]) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_a_scenario_of_ones_own_is_known_by_its_kinds():
     for kinds, name in (((), "normal"), (("dead", "rom"), "dead+rom")):
         assert _known(Scenario("mine", kinds, False)) == name

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, The UMC Developers.
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2); its agents are all that UMC has."""
+"""Solo12 walks straight ahead, healthy (Stage 1) and with faults (Stage 2); its agents are all of UMC's but mt_ftc."""
 
 from isaaclab.utils import configclass
 from umc.robots.solo8 import EFFORT_LIMIT, RESET_SCALE

@@ -15,7 +15,7 @@ from umc.evaluation.arguments import add_policy_arguments, parse
 from umc.utils.config import override_key
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import add_launcher_flags, asks_for_help, show_help
 from umc.utils.naming import TASK_NAME, task_parts
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def main(argv: list[str]) -> int:
     """Run ``umc benchmark``; return its exit status."""
     if asks_for_help(argv):
         add_policies = partial(add_policy_arguments, seed=argparse.SUPPRESS)
-        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, [add_policies, add_arguments])
+        flags = [add_policies, add_arguments, add_launcher_flags]
+        return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, flags, ["physics"])
     with timed("loading packages"), quiet():
         typed, overrides = parse(argv, add_arguments)
         for token in overrides:

@@ -15,7 +15,7 @@ from umc.evaluation.arguments import add_policy_arguments, num_policies, parse
 from umc.utils.cli import MOST_WORKERS, check_combinations, path, within
 from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import add_launcher_flags, asks_for_help, show_help
 from umc.utils.outputs import require_writable
 from umc.utils.process import lock_folder
 
@@ -76,7 +76,8 @@ CONTRADICTIONS: tuple[tuple[set[str], str], ...] = (
 def main(argv: list[str]) -> int:
     """Run ``umc diagnose``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+        flags = [add_policy_arguments, add_arguments, add_launcher_flags]
+        return show_help(argv, "diagnose", DESCRIPTION, EXAMPLES, flags, ("physics", "env", "parts"))
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
         from umc.detection import read_detector

@@ -14,7 +14,7 @@ from umc.utils.cli import check_combinations, path
 from umc.utils.config import read_overrides
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import add_launcher_flags, asks_for_help, show_help
 from umc.utils.naming import TASK_NAME
 
 DESCRIPTION = "Evaluate policies under the paper's faults: all scenarios and settings side by side in one simulation."
@@ -87,7 +87,8 @@ def main(argv: list[str]) -> int:
     """Run ``umc evaluate``; return its exit status."""
     if asks_for_help(argv):
         add_policies = partial(add_policy_arguments, seed=ONE_SEED)
-        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, [add_policies, add_arguments])
+        flags = [add_policies, add_arguments, add_launcher_flags]
+        return show_help(argv, "evaluate", DESCRIPTION, EXAMPLES, flags, ("physics", "env", *OWN_SECTIONS, "parts"))
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments, OWN_SECTIONS)
         check_combinations(options, CONTRADICTIONS, ["no_ray"] if options.ray is None else [])

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str]) -> int:
     """Run ``umc export``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
+        return show_help(argv, "export", DESCRIPTION, EXAMPLES, [add_arguments], ["env"])
     from umc.tasks.registry import checked_checkpoint, checked_task, pretrained_policy
 
     parser = Parser(add_help=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 
 from umc.evaluation.arguments import add_policy_arguments, num_policies, of_env, parse
-from umc.rendering.film_cfg import FilmCfg, add_film_arguments, check_output, film_cfg
+from umc.rendering.film_cfg import OVERRIDES, FilmCfg, add_film_arguments, check_output, film_cfg
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.isaaclab_flags import asks_for_help, show_help
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
     """Run ``umc film``; return its exit status."""
     if asks_for_help(argv):
         flags = [add_policy_arguments, add_film_arguments]
-        return show_help(argv, "film", DESCRIPTION, EXAMPLES, flags, launcher=False)
+        return show_help(argv, "film", DESCRIPTION, EXAMPLES, flags, OVERRIDES)
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_film_arguments, ("protocol",))
     if options.recording is not None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from umc.cli.film import is_shown, write_films
 from umc.evaluation.arguments import MOST_STEPS, add_policy_arguments, num_policies, of_env, parse
-from umc.rendering.film_cfg import LONGEST_FILM, add_film_arguments, film_cfg
+from umc.rendering.film_cfg import LONGEST_FILM, OVERRIDES, add_film_arguments, film_cfg
 from umc.utils.cli import path
 from umc.utils.console import progress_bar, quiet, timed
 from umc.utils.errors import UmcError
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import add_launcher_flags, asks_for_help, show_help
 
 if TYPE_CHECKING:
     from umc.evaluation.protocol import Protocol
@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str]) -> int:
     """Run ``umc play``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "play", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+        flags = [add_policy_arguments, add_arguments, add_launcher_flags]
+        return show_help(argv, "play", DESCRIPTION, EXAMPLES, flags, OVERRIDES)
     from umc.viewer.live import is_live, play_live
 
     with timed("loading packages"), quiet():

@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str]) -> int:
     """Run ``umc sim2sim``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
+        return show_help(argv, "sim2sim", DESCRIPTION, EXAMPLES, [add_arguments], ["env", "protocol"])
     parser = Parser(add_help=False)
     add_arguments(parser)
     options, typed = parser.parse_with_overrides(overrides_first(argv), ("env.", "protocol."))
@@ -216,7 +216,7 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     return 0
 
 
-def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver: SolverCfg) -> int:
+def _ledger(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
     from umc.faults import read_ledger
     from umc.sim2sim.agreement import ledger_agreement, write_agreement
@@ -226,10 +226,11 @@ def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver
         words = ", ".join(LEDGER_READS)
         raise UmcError(f"protocol.{ignored[0]}: of a protocol, --ledger reads {words} alone; leave it out")
     ledger = read_ledger(options.ledger)
-    if ledger.header.robot.lower() != options.robot:
+    joints = {joint["name"] for joint in description["joints"]}
+    if joints != set(ledger.header.joint_names):
         raise UmcError(
-            f"the ledger {options.ledger} is one of robot '{ledger.header.robot}', the policy is for "
-            f"{options.robot}; give a ledger of {options.robot}"
+            f"the ledger {options.ledger} is one of another robot ('{ledger.header.robot}', "
+            f"{len(ledger.header.joint_names)} joints; {options.robot} has {len(joints)}); give one of {options.robot}"
         )
     base = protocol_for(options.robot, radii=options.radii, name=options.protocol, overrides=options.changes)
     protocol, cfg = ledger_rollout(ledger, base, options.policy, options.steps, options.episodes, solver)

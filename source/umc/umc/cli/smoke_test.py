@@ -17,7 +17,7 @@ from umc.utils.config import override_key
 from umc.utils.console import escape_markdown, markdown_table, quiet, timed
 from umc.utils.errors import UmcError
 from umc.utils.io import atomic_write
-from umc.utils.isaaclab_flags import asks_for_help, check_flags, parse_all, show_help
+from umc.utils.isaaclab_flags import TRAINING, add_launcher_flags, asks_for_help, check_flags, parse_all, show_help
 from umc.utils.naming import LIBRARIES
 from umc.utils.process import STOPPED, ChildFailed, command_line, end_with_parent
 from umc.utils.provenance import git_state, now, read_progress, versions
@@ -85,7 +85,7 @@ def main(argv: list[str]) -> int:
     """Run ``umc smoke-test``; return its exit status."""
     end_with_parent()
     if asks_for_help(argv):
-        return show_help(argv, "smoke-test", DESCRIPTION, EXAMPLES, [add_arguments])
+        return show_help(argv, "smoke-test", DESCRIPTION, EXAMPLES, [add_arguments, add_launcher_flags], TRAINING)
     check_flags(argv, [add_arguments])
     if any(token.split("=")[0] in ("--record", "--measure") for token in argv):
         return _simulate(argv)

@@ -12,7 +12,7 @@ from umc.training.train import STOP_MESSAGE as STOP_MESSAGE  # for umc.cli.main
 from umc.utils.cli import check_combinations, path
 from umc.utils.console import quiet, timed
 from umc.utils.errors import UmcError
-from umc.utils.isaaclab_flags import asks_for_help, show_help
+from umc.utils.isaaclab_flags import add_launcher_flags, asks_for_help, show_help
 from umc.utils.process import lock_folder
 
 DESCRIPTION = "Train a detector of joint and sensor faults beside a walking policy, from what a robot measures."
@@ -64,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str]) -> int:
     """Run ``umc train-detector``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "train-detector", DESCRIPTION, EXAMPLES, [add_policy_arguments, add_arguments])
+        flags = [add_policy_arguments, add_arguments, add_launcher_flags]
+        return show_help(argv, "train-detector", DESCRIPTION, EXAMPLES, flags, ("physics", "env", "parts"))
     with timed("loading packages"), quiet():
         options, overrides = parse(argv, add_arguments)
     check_combinations(options, CONTRADICTIONS)

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(argv: list[str]) -> int:
     """Run ``umc tune``; return its exit status."""
     if asks_for_help(argv):
-        return show_help(argv, "tune", DESCRIPTION, EXAMPLES, [add_arguments], launcher=None)
+        return show_help(argv, "tune", DESCRIPTION, EXAMPLES, [add_arguments])
     parser = Parser(add_help=False)
     add_arguments(parser)
     options = parser.parse_args(argv)

@@ -86,11 +86,11 @@ def parse(
     """Return flags and overrides of an evaluation or a film, which reads the sections ``own`` besides ``env.``."""
     options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
     for token in overrides:
-        section = token.split(".")[0]
-        if section == "agent" or (section in OWN_SECTIONS and section not in own):
-            allowed = ", ".join(f"{name}." for name in ("env", *own))
+        section = override_key(token).lstrip("+~").split(".")[0]
+        if section not in (*SELECTORS, *(sections := ("env", *own, "parts"))):
+            allowed = ", ".join(f"{name}." for name in sections)
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""
-            raise UmcError(f"{token}: only {allowed} overrides can be given{reason}")
+            raise UmcError(f"{token}: only {allowed} and physics= overrides can be given{reason}")
         # a clip repeats what its training has simulated, faults included
         films_training = getattr(options, "recording", None) is not None
         if not films_training:

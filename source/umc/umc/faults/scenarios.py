@@ -102,7 +102,10 @@ def paper_settings(robot: str, table: str) -> dict[str, Any]:
     tables = PAPER["robots"].get(robot)
     if tables is None or table not in tables:
         known = ", ".join(f"{name} ({'/'.join(rows)})" for name, rows in PAPER["robots"].items())
-        raise UmcError(f"umc holds no {table} table of the paper for robot '{robot}', only {known}")
+        raise UmcError(
+            f"umc holds no {table} table of the paper for robot '{robot}', only {known}; give set_robot the robot's own"
+            " faults"
+        )
     return dict(tables[table])
 
 

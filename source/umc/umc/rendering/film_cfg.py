@@ -121,6 +121,10 @@ QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
 """Settings of ``--quick``."""
 
 
+OVERRIDES = ("physics", "env", "protocol", "parts")
+"""What overrides of a film begin with."""
+
+
 def add_film_arguments(parser: argparse.ArgumentParser, about: str | None = None) -> None:
     """Add the flags that :func:`film_cfg` reads."""
     cfg, add = FilmCfg(), parser.add_argument_group("film", about).add_argument

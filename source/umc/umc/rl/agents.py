@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """All agents as data: network, stages it is trained in, and changes of the environment.
 
-Each robot has all of them (:func:`umc.tasks.registration.register_robot`), whichever RL library trains it.
+Each robot has all of them (:func:`umc.tasks.registration.register_robot`) but MT-FTC, which is for Solo8 alone,
+whichever RL library trains them.
 """
 
 from __future__ import annotations

@@ -192,12 +192,12 @@ def read_external(text: str, number: int = 0, teacher: bool = False) -> External
     path = Path(text)
     if path.suffix in YAML_SUFFIXES:
         description = validated(PolicyDescription, read_yaml(read_text(path), text), text)
-        path = path.parent / description.file
+        path = _network(path.parent / description.file)
     elif ":" in path.name:
         source = _module_file(text.partition(":")[0])
         return ExternalFile(path, PolicyDescription(file=text), text if source is None else sha256(source), GROUP)
     else:
-        path = path / f"{EXPORTED}.onnx" if os.path.isdir(path) else path
+        path = _network(path)
         description = validated(PolicyDescription, {"file": path.name}, text)
     if path.suffix not in SUFFIXES:
         raise UmcError(
@@ -220,6 +220,11 @@ def read_external(text: str, number: int = 0, teacher: bool = False) -> External
         digest = hashlib.sha256("".join([digest, *map(sha256, data)]).encode()).hexdigest()
     group = f"{EXTERNAL_GROUP}{number}" if own else GROUP
     return ExternalFile(path, description, digest, group, data, teacher, exported)
+
+
+def _network(path: Path) -> Path:
+    """Return the network in a folder that ``umc export`` wrote; any other path as it is."""
+    return path / f"{EXPORTED}.onnx" if os.path.isdir(path) else path
 
 
 def _module_file(module: str) -> Path | None:
@@ -492,7 +497,7 @@ def load_source(external: ExternalFile) -> Any:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, SyntaxError, AttributeError, ValueError) as error:
-        raise UmcError(f"--policy {external.function} cannot be imported ({shown(str(error))}); correct it") from error
+        raise UmcError(f"{external.function} cannot be imported ({shown(str(error))}); correct it") from error
     if not callable(found):
         raise UmcError(f"{external.function} is no function ({type(found).__name__}); name one that makes the policy")
     return found

@@ -31,7 +31,7 @@ from umc.utils.distributed import (
     run_on_all_ranks,
 )
 from umc.utils.io import remove_leftovers
-from umc.utils.isaaclab_flags import asks_for_help, check_flags, show_help
+from umc.utils.isaaclab_flags import TRAINING, add_launcher_flags, asks_for_help, check_flags, show_help
 from umc.utils.naming import LIBRARIES, stage1_task
 from umc.utils.process import command_line, end_with_parent, python_arguments, run_umc
 from umc.utils.provenance import FINISHED
@@ -54,7 +54,9 @@ def main(argv: list[str], check: Callable[[Recipe, bool], None]) -> int:
     """Run the command ``umc train``, with a further ``check`` of a recipe; return its exit status."""
     end_with_parent()
     if asks_for_help(argv):
-        return show_help(argv, "train", DESCRIPTION, EXAMPLES, [add_arguments])
+        return show_help(
+            argv, "train", DESCRIPTION, EXAMPLES, [add_arguments, add_launcher_flags], (*TRAINING, "sweep")
+        )
     if any(token.split("=", 1)[0] == "--recipe" for token in argv):
         from umc.training.recipe_runner import run_recipe
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,19 @@ LAUNCHER_FLAGS: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
 )
 """Isaac Lab's launcher flags but ``--device``, for the help; tests compare them with Isaac Lab's own parser."""
 
-PRESETS = """\
-physics=ovphysx or physics=newton_mjwarp chooses the engine; without it a policy is trained on ovphysx on a CPU and on
-Newton on a GPU, and runs later on the engine that it was trained on. env.KEY=VALUE and agent.KEY=VALUE change any field
-of the task. --task TASK --help lists the presets of a task."""
+OVERRIDES: Mapping[str, str] = {
+    "physics": "physics=ovphysx or physics=newton_mjwarp chooses the engine; without it a checkpoint runs on that of\n"
+    "its training, everything else on ovphysx on a CPU and on Newton on a GPU",
+    "env": "env.KEY=VALUE changes a field of the task",
+    "agent": "agent.KEY=VALUE changes a field of the agent",
+    "protocol": "protocol.KEY=VALUE changes a field of the protocol",
+    "sweep": "sweep.KEY=VALUE changes a field of the sweep (--sweep)",
+    "parts": "parts.NAME=VALUE names a part of the task (docs/external_policies.md)",
+}
+"""Help on overrides by what they begin with."""
+
+TRAINING = ("physics", "env", "agent")
+"""Overrides of a training."""
 
 AddArguments = Callable[[argparse.ArgumentParser], None]
 
@@ -50,27 +59,24 @@ def show_help(
     description: str,
     examples: Sequence[str],
     add_arguments: Sequence[AddArguments],
-    launcher: bool | None = True,
+    takes: Sequence[str] = (),
 ) -> int:
-    """Print the help of a command, and the presets of the task that ``argv`` names; return 0.
-
-    ``launcher`` says whether the launcher flags are listed: False for overrides alone, None without overrides.
-    """
+    """Print the help of a command that ``takes`` some of :data:`OVERRIDES`, and a task's presets; return 0."""
     words = python_arguments(command)
     prog = f"umc {command}" if words[0] == "-m" else Path(words[0]).name
-    usage = f"{prog} [flags]{'' if launcher is None else ' [overrides]'}"
+    usage = f"{prog} [flags]{' [overrides]' if takes else ''}"
     style = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=prog, description=description, usage=usage, formatter_class=style)
     lines = ["examples:", *(f"  {prog} {example}" for example in examples)]
     for add in add_arguments:
         add(parser)
-    if launcher:
-        _add_launcher_flags(parser.add_argument_group("Isaac Lab's launcher flags"))
-    has_task = any(token.split("=")[0] == "--task" for token in argv)
-    if launcher is not None and not has_task:
-        lines = ["overrides:", *(f"  {line}" for line in PRESETS.splitlines()), "", *lines]
+    with_presets = "physics" in takes and any(token.split("=")[0] == "--task" for token in argv)
+    if takes and not with_presets:
+        text = "\n".join(OVERRIDES[name] for name in takes)
+        more = "\n--task TASK --help lists the presets of a task" if "physics" in takes else ""
+        lines = ["overrides:", *(f"  {line}" for line in (text + more).splitlines()), "", *lines]
     parser.epilog = "\n".join(lines)
-    if launcher is not None and has_task:
+    if with_presets:
         from isaaclab_tasks.utils import setup_preset_cli
 
         load_tasks()
@@ -108,17 +114,19 @@ def check_flags(argv: Sequence[str], add_arguments: Sequence[AddArguments]) -> N
         return
     parser = Parser(conflict_handler="resolve", allow_abbrev=False, add_help=False)
     parser.add_argument("--device")
-    _add_launcher_flags(parser)
+    add_launcher_flags(parser)
     for add in add_arguments:
         add(parser)
     _check_overrides(parser.parse_known_args(argv)[1])
 
 
-def _add_launcher_flags(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--headless", action="store_true", help="accepted and ignored: only --viz opens a window")
+def add_launcher_flags(parser: argparse.ArgumentParser) -> None:
+    """Add Isaac Lab's launcher flags, as a group of the help."""
+    group = parser.add_argument_group("Isaac Lab's launcher flags")
+    group.add_argument("--headless", action="store_true", help="accepted and ignored: only --viz opens a window")
     for flags, metavar, text in LAUNCHER_FLAGS:
         kind: Any = {"metavar": metavar} if metavar else {"action": "store_true"}
-        parser.add_argument(*flags, help=text, **kind)
+        group.add_argument(*flags, help=text, **kind)
 
 
 def _check_overrides(overrides: Sequence[str]) -> None:
