@@ -79,7 +79,7 @@ def detector(tmp_path, monkeypatch):
     return str(tmp_path / "detector.pt")
 
 
-def test_a_detector_reports_what_it_saw_a_step_before(detector):
+def test_a_detector_reports_what_it_saw_a_step_before(detector, monkeypatch):
     state = FaultState(FaultSchedule(JOINTS, scenario="dead", onset=500, num_joints=(1, 1)), 3)
     env = env_with(source="detector", file=detector)
     found = make_detection(env, state)
@@ -97,7 +97,10 @@ def test_a_detector_reports_what_it_saw_a_step_before(detector):
             assert torch.equal(found.joint_mask, said.reported[..., 0])
             assert all(map(torch.equal, (found.has_joint_fault, found.range_reduced), reported_joints(said)))
         kept = found.faulty.clone()
-        found.update()  # every observation term asks
+        with monkeypatch.context() as on_gpu:  # which tells nothing of its tensors, and need not
+            on_gpu.setattr(detection, "known_empty", lambda _: False)
+            on_gpu.setattr(found, "_detector", None)
+            found.update()  # every observation term asks
         assert torch.equal(found.faulty, kept)
         env.obs_buf = {"policy": torch.randn(3, 8)}
 

@@ -121,6 +121,18 @@ def test_three_iterations_move_the_weights_and_normalisers_as_rsl_rl_does(tmp_pa
             assert one[name] == pytest.approx(other[name], rel=1e-4, abs=1e-6), name
 
 
+@pytest.mark.parametrize("mirror_loss", [0.0, 1.0])
+def test_mirror_images_are_learned_from_in_mixed_precision(tmp_path, mirror_loss):
+    cfg = dummy.agent(mirror=True, mirror_loss=mirror_loss)
+    cfg["algorithm"]["use_mixed_precision"] = True
+    runner = dummy.build(tmp_path, cfg=cfg)
+    start = dummy.weights(runner)
+    runner.train(2)
+    for name, tensor in dummy.weights(runner).items():
+        assert tensor.isfinite().all()
+        assert not torch.equal(tensor, start[name]), name
+
+
 def watched_losses(runner):
     """What a runner logs of its losses, iteration by iteration."""
     losses, log = [], runner.logger.log

@@ -41,9 +41,14 @@ class CorruptedOracle:
         """First onset of a joint's faults without a pause between them [env steps]; NEVER without one."""
         self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
         """Episode and env step of the last :meth:`update`."""
+        self._seen = -1
+        """Version of the state then."""
 
     def update(self) -> None:
         """Draw the false alarms of this env step; a second call in the same step changes nothing."""
+        if self._seen == self._state.version:
+            return
+        self._seen = self._state.version
         state, now = self._state, torch.stack((self._state.episode, self._state.step))
         new = (now != self._at).any(dim=0)[:, None]
         other = (now[0] != self._at[0])[:, None]

@@ -105,6 +105,8 @@ class FaultState:
         self.faults_on = self._full((envs, faults), False)
         """Faults of the plan that are on now. Shape is (E, M)."""
         self._switched_at: tuple[torch.Tensor, int] | None = None
+        self.version = 0
+        """Grows with every :meth:`reset` and :meth:`advance`; the host knows it without waiting for a GPU."""
         """Env steps that :meth:`advance` took last, and torch's count of their changes; None after a reset. Manual
         changes take effect in the next step."""
         self._onset_step = self._full((envs, kinds, joints), 0)
@@ -170,6 +172,7 @@ class FaultState:
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """End all faults of some envs, int64 of shape (N,) without repeats, and plan their next episode."""
+        self.version += 1
         self.episode[env_ids] += 1
         plan = self.source.draw(env_ids + self.first_env, self.episode[env_ids])
         if self._is_wide:
@@ -221,6 +224,7 @@ class FaultState:
         in the middle of episodes) sets in at once.
         """
         self._switched_at = None if step.is_inference() else (step, step._version)  # such tensors have no count
+        self.version += 1
         self.step.copy_(step)
         plan = self.plan
         faults_on = plan.is_on(step)

@@ -98,6 +98,8 @@ class DetectorInEnv:
         self._memory = file.detector.start(state.num_envs, state.device)
         self._at = torch.full((2, state.num_envs), -1, dtype=torch.long, device=state.device)
         """Episode and env step of the last :meth:`update`."""
+        self._seen = -1
+        """Version of the state then."""
         shape = (state.num_envs, len(state.joint_names))
         self.joint_mask = torch.zeros(shape, dtype=torch.bool, device=state.device)
         self.has_joint_fault, self.range_reduced = self.joint_mask.clone(), self.joint_mask.clone()
@@ -110,6 +112,9 @@ class DetectorInEnv:
 
     def update(self) -> None:
         """Look at the last observation; a second call in the same step changes nothing."""
+        if self._seen == self._state.version:  # a GPU cannot tell so cheaply that no env has gone on
+            return
+        self._seen = self._state.version
         now = torch.stack((self._state.episode, self._state.step))
         new = (now != self._at).any(dim=0)
         if known_empty(new):

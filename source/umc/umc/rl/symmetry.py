@@ -175,7 +175,7 @@ class OnePassSymmetry(Symmetry):
 
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
         """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions."""
-        means = actor.output_mean
+        means = actor.output_mean.float()  # skrl asks outside of autocast, where mse_loss takes one dtype
         _, images = self.data_augmentation_func(env=self.env, obs=None, actions=means[:original_batch_size])
         mirrored = cast(Tensor, images).detach()[original_batch_size:]
         loss = nn.functional.mse_loss(means[original_batch_size:], mirrored)

@@ -77,6 +77,9 @@ CPU_ITERATIONS_LARGE = 300
 """The same for every other network. The transformer and its critic learn from about 1,900 samples/s on two threads
 (``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
+MOST_COMPILED = 65_535
+"""Samples beyond which PyTorch 2.11 compiles a wrong backward of attention for a GPU (its issue 180445)."""
+
 SMALL_NETWORKS = ("mlp", "gru", "transformer_small32", "transformer_small64", "mt_ftc")
 """Small networks, and their baselines."""
 
@@ -246,7 +249,15 @@ def check_run(request: TrainRequest, env_cfg: Any, agent_cfg: Any, device: str, 
     check_launch(env_cfg, request.options)
     large = network_size(request.spec) == LARGE
     samples = 0.0 if imitates else samples_at_once(agent_cfg)
-    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, samples)
+    # with an MLP as critic a large network is one of two
+    at_once = samples * (0.5 if agent_cfg.mlp_critic else 1.0)
+    check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, at_once)
+    size = round(samples * env_cfg.scene.num_envs)
+    if agent_cfg.torch_compile_mode and device != "cpu" and large and size > MOST_COMPILED:
+        raise UmcError(
+            f"a compiled transformer learns from {MOST_COMPILED:,} samples at once on a GPU, not {size:,} (images"
+            " included); give more agent.algorithm.num_mini_batches, or leave agent.torch_compile_mode out"
+        )
     check_networks(agent_cfg, device)
     if agent_cfg.bfloat16:
         from umc.utils.matmul import check_bfloat16
@@ -562,9 +573,7 @@ def _require_same_teacher(request: TrainRequest, record: RunRecord) -> None:
 
 def samples_at_once(agent_cfg: Any) -> float:
     """Return how many samples of an env a mini-batch of PPO has, mirror images included."""
-    samples = agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches
-    # with an MLP as critic a large network is one of two
-    return samples * (2.0 if agent_cfg.mirror else 1.0) * (0.5 if agent_cfg.mlp_critic else 1.0)
+    return agent_cfg.num_steps_per_env / agent_cfg.algorithm.num_mini_batches * (2.0 if agent_cfg.mirror else 1.0)
 
 
 def cpu_sizes(spec: AgentSpec) -> dict[str, int]:
