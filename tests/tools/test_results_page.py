@@ -278,9 +278,6 @@ def test_the_last_stage_of_every_agent_is_evaluated_on_every_engine(package, mon
     again = Path("docs/results.md").read_text()
     assert "report_only" not in again  # the figures are made by the command that simulates
     assert again == page.replace(" protocol.steps=100", "")
-    calls.clear()
-    assert results.main([*argv, "--main_robots", "G1"]) == 0
-    assert calls[0][calls[0].index("--num_envs") + 1] == "48"  # more robots are for G1 alone
 
 
 def test_policies_of_two_grounds_have_a_section_for_each(tmp_path, monkeypatch):

@@ -134,7 +134,6 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         type=int,
         help="robots of an evaluation for the main tables; as many as the others without it",
     )
-    add("--main_robots", nargs="+", type=checked_robot, help="robots that --main_num_envs is for; default: all")
     add("--device", help="cpu, cuda, cuda:N; default: the first GPU where there is one, else the CPU")
     add("--work", type=Path, default=Path("logs/results"), help="folder of the evaluations (logs/results)")
     words = "the page (docs/results.md); studies are kept in a folder of its name"
@@ -255,8 +254,7 @@ def _measure_in_isaaclab(
     argv = ["--checkpoint", *(str(one.path) for one in policies.values()), "--robot", section.robot]
     argv += ["--labels", *policies]
     argv += ["--device", options.device] if options.device else []
-    is_main = engine == section.engine and section.robot in (options.main_robots or [section.robot])
-    num_envs, physics = (options.main_num_envs if is_main else None) or options.num_envs, engine
+    num_envs, physics = (options.main_num_envs if engine == section.engine else None) or options.num_envs, engine
     if engine == section.inert:
         scenarios, limited = protocol_for(section.robot, name=INERT).scenarios, section.limited
         num_envs, physics = num_envs * len(limited) // len(scenarios), section.engine
