@@ -191,12 +191,14 @@ def test_a_gpu_that_is_too_small_for_a_mini_batch_is_told_before_anything_starts
 def test_a_compiled_transformer_is_told_that_its_mini_batches_are_too_large(monkeypatch):
     monkeypatch.setattr("umc.training.plan.pick_device", lambda _: "cuda:0")
     monkeypatch.setattr("umc.training.plan.check_memory", lambda *_: None)
-    argv = [*STAGE1[:2], "--agent", "transformer", "agent.mirror=true"]
-    compiled = [*argv, "agent.torch_compile_mode=default"]
-    with pytest.raises(UmcError, match=r"from 65,535 samples at once on a GPU, not 88,800 .* more agent\.alg"):
-        planned(*compiled)
-    planned(*compiled, "agent.algorithm.num_mini_batches=6")
-    planned(*argv)
+    for agent in ("transformer", "nm_transformer_small32", "body_transformer"):
+        argv = [*STAGE1[:2], "--agent", agent, "agent.mirror=true"]
+        compiled = [*argv, "agent.torch_compile_mode=default"]
+        with pytest.raises(UmcError, match=r"at most 65,535 samples at once on a GPU, not 88,800 .* more agent\.alg"):
+            planned(*compiled)
+        planned(*compiled, "agent.algorithm.num_mini_batches=6")
+        planned(*argv)
+    planned(*STAGE1[:2], "--agent", "mlp", "agent.mirror=true", "agent.torch_compile_mode=default")
 
 
 def test_overrides_and_seed_reach_the_cfgs():

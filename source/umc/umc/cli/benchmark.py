@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
         flags = [add_policies, add_arguments, add_launcher_flags]
         return show_help(argv, "benchmark", DESCRIPTION, EXAMPLES, flags, ["physics"])
     with timed("loading packages"), quiet():
-        typed, overrides = parse(argv, add_arguments)
+        typed, overrides = parse(argv, add_arguments, None)
         for token in overrides:
             if override_key(token) != "physics":
                 raise UmcError(f"{token} changes the conditions, which are frozen; leave it out, or use umc evaluate")

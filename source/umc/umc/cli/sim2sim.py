@@ -216,21 +216,21 @@ def _protocol(options: argparse.Namespace, description: Mapping[str, Any], solve
     return 0
 
 
-def _ledger(options: argparse.Namespace, description: Mapping[str, Any], solver: SolverCfg) -> int:
+def _ledger(options: argparse.Namespace, _description: Mapping[str, Any], solver: SolverCfg) -> int:
     from umc.evaluation.protocol import protocol_for
     from umc.faults import read_ledger
     from umc.sim2sim.agreement import ledger_agreement, write_agreement
+    from umc.sim2sim.robot import mjcf_robots
     from umc.sim2sim.study import ledger_rollout
 
     if ignored := [path for path in options.changes if path.split(".")[0] not in LEDGER_READS]:
         words = ", ".join(LEDGER_READS)
         raise UmcError(f"protocol.{ignored[0]}: of a protocol, --ledger reads {words} alone; leave it out")
     ledger = read_ledger(options.ledger)
-    joints = {joint["name"] for joint in description["joints"]}
-    if joints != set(ledger.header.joint_names):
+    recorded = ledger.header.robot.lower()  # the name of a robot's file, which of one's own can be any
+    if recorded != options.robot and recorded in mjcf_robots():
         raise UmcError(
-            f"the ledger {options.ledger} is one of another robot ('{ledger.header.robot}', "
-            f"{len(ledger.header.joint_names)} joints; {options.robot} has {len(joints)}); give one of {options.robot}"
+            f"the ledger {options.ledger} is one of {recorded}, the policy is for {options.robot}; give one of that"
         )
     base = protocol_for(options.robot, radii=options.radii, name=options.protocol, overrides=options.changes)
     protocol, cfg = ledger_rollout(ledger, base, options.policy, options.steps, options.episodes, solver)

@@ -81,12 +81,17 @@ def num_policies(options: argparse.Namespace) -> int:
 
 
 def parse(
-    argv: Sequence[str], add_arguments: AddArguments, own: tuple[str, ...] = ()
+    argv: Sequence[str], add_arguments: AddArguments, own: tuple[str, ...] | None = ()
 ) -> tuple[argparse.Namespace, list[str]]:
-    """Return flags and overrides of an evaluation or a film, which reads the sections ``own`` besides ``env.``."""
+    """Return flags and overrides of an evaluation or a film.
+
+    It reads the sections ``own`` besides ``env.`` and ``parts.``; with None the caller refuses what it does not read.
+    """
     options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
     for token in overrides:
         section = override_key(token).lstrip("+~").split(".")[0]
+        if own is None:
+            continue
         if section not in (*SELECTORS, *(sections := ("env", *own, "parts"))):
             allowed = ", ".join(f"{name}." for name in sections)
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""

@@ -114,12 +114,16 @@ class JointBounds:
 
 def robot_mjcf(robot: str) -> Path:
     """Return the MJCF file of a robot of this package by its name in checkpoints; UmcError if there is none."""
+    found = mjcf_robots().get(robot.lower())
+    if found is None:
+        raise UmcError(f"robot {robot} is none of {', '.join(mjcf_robots())}; give its model with --mjcf FILE")
+    return found
+
+
+def mjcf_robots() -> dict[str, Path]:
+    """Return the MJCF files of this package's robots by name."""
     folder = Path(str(files("umc"))) / "robots" / "data"  # umc.robots itself would import Isaac Lab
-    path = folder / f"{robot.lower()}.xml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.xml")))
-        raise UmcError(f"robot {robot} is none of {known}; give its model with --mjcf FILE")
-    return path
+    return {file.stem: file for file in sorted(folder.glob("*.xml"))}
 
 
 def load_robot(path: Path, timestep: float, contact_time: float | None = None) -> mujoco.MjModel:

@@ -78,7 +78,7 @@ CPU_ITERATIONS_LARGE = 300
 (``benchmarks/learning.py``): 256 envs x 24 steps x 5 epochs are 16 s an iteration; A1 walked after 282."""
 
 MOST_COMPILED = 65_535
-"""Samples beyond which PyTorch 2.11 compiles a wrong backward of attention for a GPU (its issue 180445)."""
+"""Samples beyond which the compiled backward of attention stops on a GPU, with PyTorch 2.11 (its issue 180445)."""
 
 SMALL_NETWORKS = ("mlp", "gru", "transformer_small32", "transformer_small64", "mt_ftc")
 """Small networks, and their baselines."""
@@ -253,10 +253,11 @@ def check_run(request: TrainRequest, env_cfg: Any, agent_cfg: Any, device: str, 
     at_once = samples * (0.5 if agent_cfg.mlp_critic else 1.0)
     check_memory(env_cfg, request.robot, device, agent_cfg.num_steps_per_env, large, at_once)
     size = round(samples * env_cfg.scene.num_envs)
-    if agent_cfg.torch_compile_mode and device != "cpu" and large and size > MOST_COMPILED:
+    attends = "transformer" in request.spec.network
+    if agent_cfg.torch_compile_mode and device != "cpu" and attends and size > MOST_COMPILED:
         raise UmcError(
-            f"a compiled transformer learns from {MOST_COMPILED:,} samples at once on a GPU, not {size:,} (images"
-            " included); give more agent.algorithm.num_mini_batches, or leave agent.torch_compile_mode out"
+            f"a compiled transformer learns from at most {MOST_COMPILED:,} samples at once on a GPU, not {size:,}"
+            " (images included); give more agent.algorithm.num_mini_batches, or leave agent.torch_compile_mode out"
         )
     check_networks(agent_cfg, device)
     if agent_cfg.bfloat16:
