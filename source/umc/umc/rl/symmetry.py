@@ -175,10 +175,11 @@ class OnePassSymmetry(Symmetry):
 
     def compute_loss(self, actor: MLPModel, batch: RolloutStorage.Batch, original_batch_size: int) -> Tensor:
         """Return the mean squared difference [-] between the actions on mirrored samples and the mirrored actions."""
-        means = actor.output_mean.float()  # skrl asks outside of autocast, where mse_loss takes one dtype
+        means = actor.output_mean
         _, images = self.data_augmentation_func(env=self.env, obs=None, actions=means[:original_batch_size])
         mirrored = cast(Tensor, images).detach()[original_batch_size:]
-        loss = nn.functional.mse_loss(means[original_batch_size:], mirrored)
+        # skrl asks outside of autocast, where half-precision means are no match for images in float32
+        loss = nn.functional.mse_loss(means[original_batch_size:].to(mirrored.dtype), mirrored)
         return loss if self.use_mirror_loss else loss.detach()
 
 
