@@ -105,10 +105,10 @@ class FaultState:
         self.faults_on = self._full((envs, faults), False)
         """Faults of the plan that are on now. Shape is (E, M)."""
         self._switched_at: tuple[torch.Tensor, int] | None = None
-        self.version = 0
-        """Grows with every :meth:`reset` and :meth:`advance`; the host knows it without waiting for a GPU."""
         """Env steps that :meth:`advance` took last, and torch's count of their changes; None after a reset. Manual
         changes take effect in the next step."""
+        self.version = 0
+        """Grows with every :meth:`reset` and :meth:`advance`; the host knows it without waiting for a GPU."""
         self._onset_step = self._full((envs, kinds, joints), 0)
         self._onset_position = self._full((envs, kinds, joints), 0.0)
         self._placement = self._full((envs, kinds, joints), 0.0)

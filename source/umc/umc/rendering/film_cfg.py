@@ -120,7 +120,6 @@ class FilmCfg:
 QUICK = FilmCfg(steps=32, onset=12, size=(160, 110))
 """Settings of ``--quick``."""
 
-
 OVERRIDES = ("physics", "env", "protocol", "parts")
 """What overrides of a film begin with."""
 
