@@ -88,9 +88,11 @@ def parse(
     It reads the sections ``own`` besides ``env.`` and ``parts.``; with None the caller refuses what it does not read.
     """
     options, overrides = parse_all(overrides_first(argv), (add_policy_arguments, add_arguments))
-    sections = ("env", *(own or ()), "parts")
-    for token in overrides if own is not None else ():
+    for token in overrides:
+        if own is None:
+            break
         section = override_key(token).lstrip("+~").split(".")[0]
+        sections = ("env", *own, "parts")
         if section not in (*SELECTORS, *sections):
             allowed = ", ".join(f"{name}." for name in sections)
             reason = "; the agent comes with the checkpoint" if section == "agent" else ""
